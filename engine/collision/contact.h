@@ -1,0 +1,36 @@
+/// A contact: one closest pair of features, as detection reports it and rows are made from it.
+#ifndef QPC_ENGINE_COLLISION_CONTACT_H
+#define QPC_ENGINE_COLLISION_CONTACT_H
+
+#include "base/array.h"
+#include "base/vec.h"
+
+typedef enum qpc_contact_kind {
+    QPC_CONTACT_VT = 0, // node[0] a vertex, node[1..3] a triangle
+    QPC_CONTACT_EE = 1, // node[0..1] edge i, node[2..3] edge j; a lone particle is an edge (p, p)
+} qpc_contact_kind;
+
+enum {
+    QPC_CONTACT_AT_START = 1, // closer than the tested separation at t = 0 already
+    QPC_CONTACT_UNCERTAIN = 2, // the iteration cap was met; reported as a hit to be safe
+    QPC_CONTACT_NEAR_SELF = 4, // near along the rest shape: keeps a reduced separation only
+};
+
+/// The difference of the two closest points is  x_i - x_j = sum_k weight[k] x[node[k]], so weights
+/// of side i are >= 0 and those of side j <= 0; each side sums to +-1.
+typedef struct qpc_contact {
+    uint64_t key;        // persistent over steps: the feature pair (never depends on order found)
+    int32_t node[4];     // global node numbers
+    double weight[4];    // signed barycentric weights, see above
+    qpc_vec3 n;          // unit normal from feature j to feature i
+    double distance;     // |x_i - x_j| at the time of evaluation, m
+    double separation;   // target separation of the pair (r_i + r_j as a rule), m
+    double toi;          // fraction of the motion in [0, 1]; 0 for proximity
+    int32_t surface[2];  // side i, side j
+    int32_t feature[2];  // vertex, edge or triangle numbers within each surface
+    uint8_t kind, flags;
+} qpc_contact;
+
+typedef QPC_ARRAY(qpc_contact) qpc_contacts;
+
+#endif

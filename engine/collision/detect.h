@@ -1,0 +1,81 @@
+/// Detection: all contacts of a set of surfaces at rest (proximity) or over one motion (continuous).
+///
+/// A detector knows surfaces, each a chain of edges (cable) or a triangle mesh, over one global array
+/// of nodes. Pairs are tested if at least one side is dynamic: cable-mesh by vertex-triangle (cable
+/// vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge. It
+/// keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance test
+/// of a step share one broad phase; lists depend on positions only, never on time or thread.
+/// One thread at a time. After warm-up nothing is allocated.
+///
+/// Self pairs: edges that share a vertex are left out; pairs nearer along the rest shape than
+/// self_exclusion get separation min(0.01 (r_i + r_j), 0.9 of their present distance) and the flag
+/// QPC_CONTACT_NEAR_SELF.
+#ifndef QPC_ENGINE_COLLISION_DETECT_H
+#define QPC_ENGINE_COLLISION_DETECT_H
+
+#include "base/status.h"
+#include "engine/collision/contact.h"
+#include "engine/geometry/mesh.h"
+
+typedef enum qpc_motion_kind { QPC_STATIC, QPC_KINEMATIC, QPC_DYNAMIC } qpc_motion_kind;
+
+typedef struct qpc_surface {
+    qpc_motion_kind motion;
+    int32_t first_node, node_count; // in the global node arrays
+    const qpc_mesh *mesh;           // triangles; NULL: a chain of node_count - 1 edges
+    const double *rest_length;      // chain: (node_count - 1) m, borrowed
+    double radius;                  // half thickness, m; > 0 for a chain, >= 0 for a mesh
+    double self_exclusion;          // chain: m along the rest shape; < 0: pi (r + r) / 2
+} qpc_surface;
+
+typedef struct qpc_detector qpc_detector;
+
+typedef struct qpc_detect_counts { // since the last qpc_detector_counts_reset()
+    uint64_t candidates, vt_tests, ee_tests, hits, list_rebuilds, box_tests, ccd_iterations;
+} qpc_detect_counts;
+
+/// x: positions at the start, (node_count x 3) m, used for static surfaces and the first lists.
+/// surfaces are copied, meshes referenced. max_candidates bounds the lists of one step
+/// (QPC_ERR_LIMIT names it when exceeded; a pair is never silently dropped).
+qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_count, const double *x,
+                               int32_t node_count, int64_t max_candidates, qpc_detector **ret,
+                               qpc_error *err);
+void qpc_detector_destroy(qpc_detector *detector);
+
+/// Contacts of the positions x with distance < reach * separation (reach about 1.05 to 1.25),
+/// each closest feature pair once, filtered to real local minima of distance (no internal edges of a
+/// flat surface, numerics of the Voronoi regions), sorted by key. ret is emptied first. Every
+/// contact has toi 0, distance measured at x.
+qpc_status qpc_detect_proximity(qpc_detector *detector, const double *x, double reach,
+                                qpc_contacts *ret, qpc_error *err);
+
+/// Conservative CCD of the motion x0 -> x1 at separation `factor * separation` of each pair, and
+/// if a pair starts closer than that, at min(that, 0.9 of its distance at x0). Reports every hit, not
+/// filtered, normal and weights at the time of impact, sorted by key; tol = min(0.1 (d0 - s), 0.01
+/// separation) but at least a rounding bound. ret is emptied first.
+qpc_status qpc_detect_motion(qpc_detector *detector, const double *x0, const double *x1,
+                             double factor, qpc_contacts *ret, qpc_error *err);
+
+/// Smallest distance over separation of any candidate pair at x that is within reach 2 (at most 2
+/// when none is); pairs flagged QPC_CONTACT_NEAR_SELF are left out.
+qpc_status qpc_detect_minimum_gap(qpc_detector *detector, const double *x, double *ret_ratio,
+                                  qpc_error *err);
+
+/// Pairs that truly intersect at x (an edge crosses a triangle; centre lines of cables that meet),
+/// by exact predicates. depth: smallest translation along the triangle's normal that separates the
+/// pair, m. At most max pairs are written; *ret_count is the number found in all.
+typedef struct qpc_overlap {
+    int32_t surface[2], feature[2];
+    double depth;
+} qpc_overlap;
+qpc_status qpc_detect_overlaps(qpc_detector *detector, const double *x, qpc_overlap *ret,
+                               int32_t max, int64_t *ret_count, qpc_error *err);
+
+qpc_detect_counts qpc_detector_counts(const qpc_detector *detector);
+void qpc_detector_counts_reset(qpc_detector *detector);
+
+/// Linear-time check of the lists against brute force, for tests and -Dvalidate: false and a
+/// message if a pair within reach is missing.
+bool qpc_detector_check(qpc_detector *detector, const double *x0, const double *x1, qpc_error *err);
+
+#endif

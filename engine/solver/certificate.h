@@ -1,0 +1,27 @@
+/// The certificate of a solved QP, computed from K, J, b, c alone, sharing nothing with the solvers.
+///
+/// |v|_K = sqrt(v'Kv); kt_i = sqrt(sum_j J_ij^2 / K_jj);
+/// S = max(|dv|_K, |K^-1 b|_K, max_i viol_i(K^-1 b) / kt_i), floor 1e-140; r = K dv - b + J'lambda.
+/// stat = |r|_{K^-1} / S, prim = max viol_i / (kt_i S), dual = max max(-lambda_i, 0) kt_i / S,
+/// comp = sum |lambda_i (c_i - J_i dv)| / S^2, err = stat + sqrt(comp).
+/// natural = max_i |min(c_i - J_i dv, lambda_i kt_i^2)| (equalities: |c_i - J_i dv|), m/s.
+#ifndef QPC_ENGINE_SOLVER_CERTIFICATE_H
+#define QPC_ENGINE_SOLVER_CERTIFICATE_H
+
+#include "base/mem.h"
+#include "engine/solver/qp.h"
+
+typedef struct qpc_certificate {
+    double stat, prim, dual, comp, err; // dimensionless
+    double natural;                     // m/s
+    double violation;                   // largest viol_i, m/s
+    double scale;                       // S, sqrt(J)
+    double solve_check;                 // |K z - r| / |r| of the K-solve behind stat
+    uint64_t active_hash;               // XXH3-64 of the sorted keys with lambda > 0
+    int32_t active;
+} qpc_certificate;
+
+qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda, qpc_arena *arena,
+                       qpc_certificate *ret, qpc_error *err);
+
+#endif

@@ -1,0 +1,71 @@
+/// One interface for every solver, and the table of their names.
+#ifndef QPC_ENGINE_SOLVER_SOLVER_H
+#define QPC_ENGINE_SOLVER_SOLVER_H
+
+#include "base/mem.h"
+#include "engine/solver/qp.h"
+
+/// Names as scenes write them; the order is stored in run files and never changes.
+/// X(enumerator, name, one line for docs)
+#define QPC_SOLVER_LIST(X)                                                                         \
+    X(AUTO, "auto", "augmented-lagrangian, and active-set when that misses its certificate")       \
+    X(AUGMENTED_LAGRANGIAN, "augmented-lagrangian",                                                \
+      "semismooth Newton on the augmented Lagrangian; sets many rows at once")                     \
+    X(ACTIVE_SET, "active-set",                                                                    \
+      "dual active set (Goldfarb-Idnani) on the Delassus operator; exact; section 5.2")            \
+    X(AUGMENTED_CG, "augmented-cg",                                                                \
+      "conjugate gradients on [K J'; J -L], sections 5.1 and 7.2, for comparison")
+
+typedef enum qpc_solver_id {
+#define QPC_SOLVER_ENUM(id, name, text) QPC_SOLVER_##id,
+    QPC_SOLVER_LIST(QPC_SOLVER_ENUM)
+#undef QPC_SOLVER_ENUM
+        QPC_SOLVER_COUNT
+} qpc_solver_id;
+
+typedef enum qpc_outcome { // stored in run files: order never changes
+    QPC_OUTCOME_OPTIMAL,
+    QPC_OUTCOME_ITERATION_LIMIT, // best iterate returned, residuals in the certificate
+    QPC_OUTCOME_INFEASIBLE,      // rows contradict; conflict_* name them; dv, lambda are the last iterate
+    QPC_OUTCOME_STALLED,
+} qpc_outcome;
+
+typedef struct qpc_solver_options {
+    double residual_tolerance;  // natural residual, m/s
+    double stat_tolerance;      // relative stationarity |K dv - b + J'lambda|_{K^-1} / S
+    int32_t max_iterations;     // 0: the solver's own bound
+    double perturbation;        // augmented-cg: L; > 0 absolute, < 0 relative to the Delassus diagonal
+    bool exact;                 // iterate to stat, prim <= 1e-9 and comp <= 1e-12 whatever the tolerances
+} qpc_solver_options;
+qpc_solver_options qpc_solver_options_default(void);
+
+enum { QPC_CONFLICT_MAX = 16 };
+typedef struct qpc_solver_report {
+    qpc_outcome outcome;
+    qpc_solver_id engine;       // the one that gave the answer (never AUTO)
+    int32_t iterations;         // outer and inner Newton steps, or adds + drops
+    int32_t adds, drops, exchanges, rebuilds, implied;
+    int32_t active;             // inequality rows with lambda > 0, plus equalities
+    int32_t factorizations, solves;
+    bool fell_back;
+    int32_t conflict_count;     // rows of the infeasibility proof, first QPC_CONFLICT_MAX
+    int32_t conflict_row[QPC_CONFLICT_MAX];
+} qpc_solver_report;
+
+/// dv (n): out. lambda (m): in the warm start (>= 0 on inequalities, zeros if none), out multipliers.
+/// Scratch from arena, given back on return. Same bits for the same input. QPC_OK for every outcome;
+/// QPC_ERR_NUMERIC (input not finite, K lost definiteness) and QPC_ERR_MEMORY leave dv and lambda untouched.
+qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
+                     qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
+                     qpc_error *err);
+
+const char *qpc_solver_name(qpc_solver_id id);
+bool qpc_solver_from_name(const char *name, qpc_solver_id *ret);
+
+/// Infeasible rows: the least-squares relaxation. Raises c (m, in and out) by the least-norm s >= 0 such that
+/// J dv <= c + s has a solution, s being nonzero on rows of priority >= level only (3 tries none).
+/// QPC_ERR_STATE if even that set cannot make the rest feasible.
+qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *c, double *ret_largest,
+                     qpc_error *err);
+
+#endif
