@@ -91,6 +91,8 @@ void qpc_mem_fail_at(uint64_t nth, bool and_after) {
     fail_seen = false;
 }
 
+void qpc_mem_disarm(void) { fail_countdown = 0; }
+
 bool qpc_mem_failed(void) { return fail_seen; }
 
 // ---- arena ----
