@@ -1,0 +1,194 @@
+/// The engine as the server sees it: meshes, worlds, steps and their reports. No network, SQL, files.
+///
+/// A world is used by one thread at a time; worlds share nothing but immutable meshes. Scenes and
+/// controls come as value trees (docs/scene.md); errors name the key. Same scene, same binary: same
+/// state hash after every step, on any thread.
+#ifndef QPC_ENGINE_ENGINE_H
+#define QPC_ENGINE_ENGINE_H
+
+#include "base/status.h"
+#include "base/value.h"
+#include "engine/geometry/mesh.h"
+
+typedef struct qpc_world qpc_world;
+
+// ---- limits and surroundings ----
+
+typedef struct qpc_world_limits { // 0: the default
+    int64_t max_bodies;           // 1,000
+    int64_t max_nodes;            // degrees of freedom / 3; 1,000,000
+    int64_t max_candidates;       // candidate pairs of one step; 20,000,000
+} qpc_world_limits;
+
+/// Where a world gets meshes from. On success *ret is a new reference (the world releases it).
+typedef qpc_status (*qpc_mesh_lookup)(void *user, const uint8_t sha256[32], qpc_mesh **ret,
+                                      qpc_error *err);
+/// A state inside a step that was travelled through (halved sub-steps); x (nodes x 3) m.
+typedef void (*qpc_substep_sink)(void *user, int64_t step, double time, const double *x,
+                                 int32_t node_count);
+
+typedef struct qpc_world_env {
+    void *user;
+    qpc_mesh_lookup mesh_lookup;
+    qpc_substep_sink substep; // NULL: not wanted
+    qpc_world_limits limits;
+} qpc_world_env;
+
+enum { QPC_SCENE_PAIRS_MAX = 16 };
+typedef struct qpc_scene_pair { // intersection, or within thickness (a warning)
+    int32_t body[2], feature[2];
+    double depth;
+} qpc_scene_pair;
+typedef struct qpc_scene_report { // always written, also on failure
+    int64_t overlap_count;        // true intersections: the scene is refused (QPC_ERR_INVALID)
+    int64_t close_count;          // pairs within thickness: a warning, rows push them out
+    int32_t pair_count;           // of the following, overlaps first
+    qpc_scene_pair pair[QPC_SCENE_PAIRS_MAX];
+    int32_t warning_count;
+    char warning[8][160];         // zero-area triangles, unreferenced vertices, mass ratios, ...
+} qpc_scene_report;
+
+// ---- life of a world ----
+
+qpc_status qpc_world_create(const qpc_value *scene, const qpc_world_env *env, qpc_world **ret,
+                            qpc_scene_report *report, qpc_error *err);
+void qpc_world_destroy(qpc_world *world); // NULL is accepted
+/// Bytes held by the world's arrays, arena included.
+size_t qpc_world_memory(const qpc_world *world);
+
+// ---- one step ----
+
+/// One row of diagnostics a step: the columns of a run file, the map on the wire and docs/storage.md are
+/// made from this list. X(type, name, unit, one line); type I: int64_t, R: double.
+#define QPC_STEP_FIELDS(X)                                                                         \
+    X(I, step, "1", "number of the step, from 1")                                                  \
+    X(R, time, "s", "simulated time at its end")                                                   \
+    X(I, hash, "1", "state hash after the step (the 64 bits as a signed integer)")                 \
+    X(I, outcome, "1", "0 optimal, 1 iteration limit, 2 relaxed, 3 stalled, 4 fail-safe")          \
+    X(I, engine, "1", "solver that gave the answer: 1 augmented-lagrangian, 2 active-set, 3 augmented-cg") \
+    X(I, passes, "1", "collision passes (detect and solve again), the first solve not counted")    \
+    X(I, newton, "1", "extra Newton iterations with re-detected rows")                             \
+    X(I, halvings, "1", "times the step was halved")                                               \
+    X(I, failsafe, "1", "groups whose motion was cut short before an impact")                      \
+    X(R, failsafe_scale, "1", "smallest factor a motion was cut to; 1 if none")                    \
+    X(I, contacts, "1", "contacts with rows at the end")                                           \
+    X(I, rows, "1", "rows of the last QP")                                                         \
+    X(I, active, "1", "rows held at their bound")                                                  \
+    X(I, strain_rows, "1", "rows of strain limits")                                                \
+    X(I, active_hash, "1", "hash of the sorted keys of the active rows")                           \
+    X(I, solver_iterations, "1", "iterations of all QPs of the step")                              \
+    X(I, set_changes, "1", "rows added to and dropped from active sets")                           \
+    X(I, factorizations, "1", "factorisations of K or K + J'RJ")                                   \
+    X(I, solves, "1", "back-substitutions")                                                        \
+    X(I, fallbacks, "1", "QPs that the fallback solver finished")                                  \
+    X(I, candidates, "1", "candidate pairs looked at")                                             \
+    X(I, vt_tests, "1", "vertex-triangle tests")                                                   \
+    X(I, ee_tests, "1", "edge-edge tests")                                                         \
+    X(I, hits, "1", "hits of continuous detection")                                                \
+    X(I, list_rebuilds, "1", "candidate lists queried anew")                                       \
+    X(R, stat, "1", "relative stationarity |K dv - b + J'lambda| in the K^-1 norm")                \
+    X(R, prim, "1", "largest violation of a row over its scale")                                   \
+    X(R, dual, "1", "largest negative multiplier over its scale")                                  \
+    X(R, comp, "1", "sum |lambda s| over the squared scale")                                       \
+    X(R, err, "1", "stat + sqrt(comp): bounds the relative error of dv in the energy norm")        \
+    X(R, natural, "m/s", "natural residual max |min(s, lambda kt^2)|")                             \
+    X(R, natural_ratio, "1", "natural residual times dt over the smallest separation")             \
+    X(R, violation, "m/s", "largest row violation")                                                \
+    X(R, solve_check, "1", "relative residual of the K-solve behind stat")                         \
+    X(R, relaxed, "m/s", "largest relaxation of contradicting rows")                               \
+    X(R, min_gap, "1", "smallest distance over separation, at most 2")                             \
+    X(R, toi_margin, "1", "least time of impact of the accepted motion at the acceptance distance, 1 if none") \
+    X(R, kinetic, "J", "kinetic energy")                                                           \
+    X(R, potential, "J", "gravitational energy against the start")                                 \
+    X(R, elastic, "J", "elastic energy")                                                           \
+    X(R, work, "J", "work of driven bodies, targets and applied forces so far")                    \
+    X(R, work_pushed, "J", "work of push-out rows and of cut or held-back motion so far, apart")   \
+    X(R, energy_scale, "J", "initial kinetic + sum m g times height range + largest elastic so far") \
+    X(R, energy_step, "1", "(E+ - E - W of the step) over the scale")                              \
+    X(R, energy_drift, "1", "(E+ - E0 - W) over the scale")                                        \
+    X(R, momentum_x, "kg m/s", "total momentum")                                                   \
+    X(R, momentum_y, "kg m/s", "total momentum")                                                   \
+    X(R, momentum_z, "kg m/s", "total momentum")                                                   \
+    X(R, max_speed, "m/s", "largest node speed")                                                   \
+    X(R, max_strain, "1", "largest |l/l0 - 1| of a spring")                                        \
+    X(R, lag, "m", "how far driven motion was held back")                                          \
+    X(I, allocations, "1", "memory allocations of the step (0 after warm-up)")                     \
+    X(I, arena_bytes, "B", "high water of the step arena")                                         \
+    X(I, ns_assemble, "ns", "thread CPU time: K and b")                                            \
+    X(I, ns_detect, "ns", "thread CPU time: proximity, passes and acceptance")                     \
+    X(I, ns_rows, "ns", "thread CPU time: rows from contacts")                                     \
+    X(I, ns_solve, "ns", "thread CPU time: QP solvers")                                            \
+    X(I, ns_certify, "ns", "thread CPU time: certificate, energy, hash")                           \
+    X(I, ns_total, "ns", "thread CPU time of the step")                                            \
+    X(I, ns_wall, "ns", "wall time of the step")
+
+typedef struct qpc_step_report {
+#define QPC_STEP_TYPE_I int64_t
+#define QPC_STEP_TYPE_R double
+#define QPC_STEP_MEMBER(type, name, unit, text) QPC_STEP_TYPE_##type name;
+    QPC_STEP_FIELDS(QPC_STEP_MEMBER)
+#undef QPC_STEP_MEMBER
+} qpc_step_report;
+
+enum {
+    QPC_STEP_OPTIMAL = 0,
+    QPC_STEP_ITERATION_LIMIT = 1,
+    QPC_STEP_RELAXED = 2,
+    QPC_STEP_STALLED = 3,
+    QPC_STEP_FAILSAFE = 4,
+};
+
+/// Advance by dt. Other than OK: the state is as before (NUMERIC: a number left the finite range;
+/// LIMIT: max_candidates; MEMORY; CANCELLED). How hard the step was is in the report.
+qpc_status qpc_world_step(qpc_world *world, qpc_step_report *report, qpc_error *err);
+
+/// Applies forces, targets, velocities and parameters (docs/scene.md, control) before the next step.
+/// All or nothing: on failure nothing changed.
+qpc_status qpc_world_control(qpc_world *world, const qpc_value *control, qpc_error *err);
+
+// ---- reading; pointers are borrowed until the next step or control ----
+
+int64_t qpc_world_step_number(const qpc_world *world);
+double qpc_world_time(const qpc_world *world);
+double qpc_world_dt(const qpc_world *world);
+uint64_t qpc_world_hash(const qpc_world *world);
+uint64_t qpc_world_scene_hash(const qpc_world *world);
+
+typedef struct qpc_body_info {
+    const char *name; // borrowed for the life of the world
+    const char *kind; // "cable", "static", "kinematic"
+    int32_t first_node, node_count; // in the arrays below; static bodies have nodes too
+    int32_t element_count, nodes_per_element;
+    double radius;
+    const qpc_mesh *mesh; // NULL for a cable
+    bool moves;           // false: positions never change
+} qpc_body_info;
+int32_t qpc_world_body_count(const qpc_world *world);
+qpc_body_info qpc_world_body(const qpc_world *world, int32_t body);
+int32_t qpc_world_node_count(const qpc_world *world);
+const double *qpc_world_positions(const qpc_world *world);  // (nodes x 3) m
+const double *qpc_world_velocities(const qpc_world *world); // (nodes x 3) m/s
+const double *qpc_world_masses(const qpc_world *world);     // (nodes) kg; 0: not a degree of freedom
+/// Spring tensions of the cables, chain after chain (sum of node_count - 1), N.
+const double *qpc_world_tensions(const qpc_world *world, int32_t *ret_count);
+
+/// Contacts of the last step that have a row, sorted by key.
+typedef struct qpc_contact_info {
+    int32_t body[2], feature[2];
+    int32_t kind;      // 0 vertex-triangle, 1 edge-edge
+    double position[3]; // point on side i at the end of the step, m
+    double normal[3];  // from side j to side i
+    double gap;        // distance - separation at the end of the step along the normal, m
+    double force;      // lambda / dt >= 0, N
+    uint64_t key;
+} qpc_contact_info;
+const qpc_contact_info *qpc_world_contacts(const qpc_world *world, int32_t *ret_count);
+/// Reaction forces of fixed points over the last step, N, (count x 3); nodes in the order fixed.
+const double *qpc_world_reactions(const qpc_world *world, const int32_t **ret_node,
+                                  int32_t *ret_count);
+/// Forces of strain limits over the last step, N >= 0, one a spring (0: slack); sign of a maximum.
+const double *qpc_world_limit_forces(const qpc_world *world, int32_t *ret_count);
+/// The canonical wire form of the scene (names and record included), borrowed for life.
+const qpc_value *qpc_world_scene(const qpc_world *world);
+
+#endif

@@ -1,0 +1,78 @@
+/// The one table of methods: dispatch, parameter checks, rpc.describe and docs/protocol.md come from it.
+#ifndef QPC_PROTOCOL_METHODS_H
+#define QPC_PROTOCOL_METHODS_H
+
+#include "base/value.h"
+
+typedef enum qpc_field_type {
+    QPC_FIELD_BOOL,
+    QPC_FIELD_INT,
+    QPC_FIELD_UINT,
+    QPC_FIELD_REAL,
+    QPC_FIELD_STR,
+    QPC_FIELD_BIN,
+    QPC_FIELD_TENSOR, // tensor or nested lists of numbers
+    QPC_FIELD_LIST,
+    QPC_FIELD_MAP,
+    QPC_FIELD_ANY,
+} qpc_field_type;
+
+typedef struct qpc_field_spec {
+    const char *name;
+    qpc_field_type type;
+    bool required;
+    double low, high;  // INT, UINT, REAL: inclusive range; STR: high = most bytes. 0, 0: any
+    const char *doc;   // one sentence; units in it
+} qpc_field_spec;
+
+/// X(enumerator, "name"): one list gives the enum; methods.c adds fields and texts.
+#define QPC_METHOD_LIST(X)                                                                         \
+    X(HELLO, "hello")                                                                              \
+    X(RPC_DESCRIBE, "rpc.describe")                                                                \
+    X(MESH_UPLOAD, "mesh.upload")                                                                  \
+    X(MESH_LIST, "mesh.list")                                                                      \
+    X(MESH_GET, "mesh.get")                                                                        \
+    X(MESH_DELETE, "mesh.delete")                                                                  \
+    X(WORLD_CREATE, "world.create")                                                                \
+    X(WORLD_LIST, "world.list")                                                                    \
+    X(WORLD_DESCRIBE, "world.describe")                                                            \
+    X(WORLD_DESTROY, "world.destroy")                                                              \
+    X(WORLD_STEP, "world.step")                                                                    \
+    X(WORLD_STATE, "world.state")                                                                  \
+    X(WORLD_CONTROL, "world.control")                                                              \
+    X(WORLD_CANCEL, "world.cancel")                                                                \
+    X(WORLD_SUBSCRIBE, "world.subscribe")                                                          \
+    X(WORLD_CREDIT, "world.credit")                                                                \
+    X(WORLD_UNSUBSCRIBE, "world.unsubscribe")                                                      \
+    X(RUN_LIST, "run.list")                                                                        \
+    X(RUN_DESCRIBE, "run.describe")                                                                \
+    X(RUN_FRAMES, "run.frames")                                                                    \
+    X(RUN_DIAGNOSTICS, "run.diagnostics")                                                          \
+    X(SERVER_STATS, "server.stats")                                                                \
+    X(SERVER_DRAIN, "server.drain")
+
+typedef enum qpc_method {
+#define QPC_METHOD_ENUM(id, name) QPC_METHOD_##id,
+    QPC_METHOD_LIST(QPC_METHOD_ENUM)
+#undef QPC_METHOD_ENUM
+        QPC_METHOD_COUNT
+} qpc_method;
+
+typedef struct qpc_method_spec {
+    const char *name, *doc; // doc: a short paragraph
+    const qpc_field_spec *params, *results;
+    int32_t param_count, result_count;
+    bool bulk;              // moves large data (may go to a loop of its own later)
+    bool notification;      // may be sent as a notification
+} qpc_method_spec;
+
+/// QPC_METHOD_COUNT if unknown.
+qpc_method qpc_method_find(const char *name);
+const char *qpc_method_nearest(const char *name); // NULL if nothing is near
+const qpc_method_spec *qpc_method_get(qpc_method method);
+/// Unknown names (nearest known one named), missing ones, types and ranges. params is a map.
+qpc_status qpc_method_check_params(qpc_method method, const qpc_value *params, qpc_error *err);
+/// {methods: [...], errors: [...]} for rpc.describe; step fields are added by the server.
+qpc_status qpc_methods_describe(qpc_value *ret);
+
+#endif
