@@ -170,13 +170,37 @@ static qpc_status add_near_rows(qpc_world *w, double h, qpc_error *err) {
     return QPC_OK;
 }
 
-/// Rows of contacts re-detected at the predicted end. A pair that lay on the other side at the start is
-/// left to continuous detection; the push of a deep one is capped.
-static qpc_status add_redetected_rows(qpc_world *w, double h, qpc_error *err) {
+/// Merge what was re-detected at the latest iterate (probe) into what this attempt has re-detected so
+/// far. Rows are never dropped between iterates, only renewed, so that the iteration cannot flip
+/// between neighbouring features for ever. Both lists are sorted by key.
+static qpc_status merge_predicted(qpc_world *w, qpc_error *err) {
+    const qpc_contacts *a = &w->predicted, *b = &w->probe;
+    if (!qpc_array_reserve(&w->merged, (int64_t)a->count + b->count))
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", a->count + b->count);
+    qpc_contact *out = w->merged.data;
+    int32_t i = 0, k = 0, count = 0;
+    while (i < a->count || k < b->count) {
+        if (k >= b->count || (i < a->count && a->data[i].key < b->data[k].key)) {
+            out[count++] = a->data[i++];
+            continue;
+        }
+        const qpc_contact *c = &b->data[k++];
+        while (i < a->count && a->data[i].key == c->key) i++; // renewed
+        // A pair that lay on the other side at the start is left to continuous detection.
+        if (gap_at(c, w->x) > 0.0) out[count++] = *c;
+    }
+    w->merged.count = count;
+    qpc_contacts swap = w->predicted;
+    w->predicted = w->merged;
+    w->merged = swap;
+    return QPC_OK;
+}
+
+/// Rows of the contacts re-detected at predicted ends. The push of a deep one is capped.
+static qpc_status add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
     qpc_row_frame frame = frame_of(w, h);
-    for (int32_t i = 0; i < w->probe.count; i++) {
-        const qpc_contact *c = &w->probe.data[i];
-        if (gap_at(c, w->x) <= 0.0) continue;
+    for (int32_t i = 0; i < w->predicted.count; i++) {
+        const qpc_contact *c = &w->predicted.data[i];
         double depth = c->distance - c->separation, floor = -REDETECTED_DEPTH * c->separation;
         double separation = depth < floor ? c->distance - floor : c->separation;
         qpc_status st = hold(w, c, err);
@@ -353,15 +377,22 @@ static double backtrack(qpc_world *w, double h, bool *ret_full) {
 
 // ---- the parts of an attempt ----
 
-/// Rows by proximity at the start; the first QP.
+/// The first QP: K, b and rows at the end that the present velocity would lead to.
 static qpc_status predict(qpc_world *w, trial *t, qpc_error *err) {
-    qpc_status st = assemble(w, t->h, w->x, w->v, -1.0, err);
-    if (st != QPC_OK) return st;
+    int32_t n = 3 * w->free_count;
+    memset(w->dv, 0, (size_t)n * sizeof(double));
+    place_end(w, t->h, w->dv);
     int64_t since = clock_ns(CLOCK_MONOTONIC);
+    qpc_status st = qpc_detect_proximity(w->detector, w->x1, w->solver.reach, &w->probe, err);
+    lap(&since, &w->report->ns_detect);
+    if (st == QPC_OK) st = assemble(w, t->h, w->x1, w->dv, 1.0, err);
+    if (st != QPC_OK) return st;
+    since = clock_ns(CLOCK_MONOTONIC);
     clear_rows(w);
     if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
-    if ((st = add_strain_rows(w, t->h, w->x, err)) != QPC_OK) return st;
-    if ((st = add_near_rows(w, t->h, err)) != QPC_OK) return st;
+    if ((st = add_strain_rows(w, t->h, w->x1, err)) != QPC_OK) return st;
+    if ((st = merge_predicted(w, err)) != QPC_OK) return st;
+    if ((st = add_predicted_rows(w, t->h, err)) != QPC_OK) return st;
     start_warm(w, t->h);
     lap(&since, &w->report->ns_rows);
     if ((st = solve(w, t, w->dv, err)) != QPC_OK) return st;
@@ -384,7 +415,8 @@ static qpc_status correct(qpc_world *w, trial *t, double tolerance, qpc_error *e
         since = clock_ns(CLOCK_MONOTONIC);
         clear_rows(w);
         if ((st = add_strain_rows(w, t->h, w->x1, err)) != QPC_OK) return st;
-        if ((st = add_redetected_rows(w, t->h, err)) != QPC_OK) return st;
+        if ((st = merge_predicted(w, err)) != QPC_OK) return st;
+        if ((st = add_predicted_rows(w, t->h, err)) != QPC_OK) return st;
         for (int32_t i = 0; i < w->impacts.count; i++)
             if ((st = add_impact_row(w, t->h, &w->impacts.data[i], err)) != QPC_OK) return st;
         start_warm(w, t->h);
@@ -569,6 +601,7 @@ static qpc_status attempt(qpc_world *w, trial *t, qpc_error *err) {
     double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
     bool clean = false;
     w->impacts.count = 0;
+    w->predicted.count = 0;
     qpc_motion_prepare(w, t->h, t->left);
     qpc_status st = predict(w, t, err);
     for (int32_t round = 0; st == QPC_OK && round < MAX_ROUNDS; round++) {

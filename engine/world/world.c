@@ -89,6 +89,8 @@ void qpc_world_destroy(qpc_world *w) {
     qpc_rows_fini(&w->rows);
     qpc_array_fini(&w->near);
     qpc_array_fini(&w->probe);
+    qpc_array_fini(&w->predicted);
+    qpc_array_fini(&w->merged);
     qpc_array_fini(&w->impacts);
     qpc_array_fini(&w->held);
     qpc_hash64_destroy(w->hasher);

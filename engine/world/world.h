@@ -81,6 +81,8 @@ struct qpc_world {
     qpc_contacts near;      // proximity at x, carried from step to step
     bool near_valid;
     qpc_contacts probe;     // re-detected contacts or hits
+    qpc_contacts predicted; // re-detected by this attempt so far, sorted by key, latest normals
+    qpc_contacts merged;    // scratch of the merge
     qpc_contacts impacts;   // hits of the passes of this attempt; kept while K is relinearised
     qpc_contacts held;      // contacts with a row, by row source
     uint8_t *limit_on;      // per spring: has a strain row in this attempt
