@@ -119,7 +119,8 @@ static void hex_reads_back(void **state) {
 static void bad_hex_changes_nothing(void **state) {
     (void)state;
     uint8_t out[4] = {1, 2, 3, 4};
-    static const char *const bad[] = {"0011223", "001122334", "00112g33", "0011 233", "", "00112233aa"};
+    static const char *const bad[] = {"0011223",  "001122334", "00112g33",
+                                      "0011 233", "",          "00112233aa"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(qpc_hex_decode(bad[i], strlen(bad[i]), out, 4));
     assert_false(qpc_hex_decode("00\0\0\0\0\0\0", 8, out, 4));

@@ -220,7 +220,8 @@ static void arrays_grow_and_keep_their_items(void **state) {
     for (int64_t i = 0; i < 10000; i++) assert_true(a.data[i] == i * i);
     assert_int_equal(a.count, 10000);
     assert_true(qpc_array_reserve(&a, 5));
-    assert_false(qpc_array_reserve(&a, (int64_t)INT32_MAX + 1));
+    int64_t too_many = (int64_t)INT32_MAX + 1;
+    assert_false(qpc_array_reserve(&a, too_many));
     assert_int_equal(a.count, 10000);
     qpc_array_fini(&a);
     assert_null(a.data);

@@ -3,18 +3,27 @@
 
 #include "base/nearest.h"
 
-static const char *const names[] = {"mass",   "radius", "stiffness", "damping", "initial_velocity",
-                                    "dt",     "gravity", NULL};
+static const char *const names[] = {"mass", "radius",  "stiffness", "damping", "initial_velocity",
+                                    "dt",   "gravity", NULL};
 
-static const char *nearest(const char *s) { return qpc_nearest(s, strlen(s), names); }
+static const char *nearest(const char *s) {
+    return qpc_nearest(s, strlen(s), names);
+}
 
 static void misspelt_names_are_recognised(void **state) {
     (void)state;
     static const char *const pairs[][2] = {
-        {"mas", "mass"},           {"masss", "mass"},       {"msas", "mass"},
-        {"MASS", "mass"},          {"stifness", "stiffness"}, {"Radius", "radius"},
-        {"raduis", "radius"},      {"initialVelocity", "initial_velocity"},
-        {"dampign", "damping"},    {"gravty", "gravity"},   {"td", "dt"},
+        {"mas", "mass"},
+        {"masss", "mass"},
+        {"msas", "mass"},
+        {"MASS", "mass"},
+        {"stifness", "stiffness"},
+        {"Radius", "radius"},
+        {"raduis", "radius"},
+        {"initialVelocity", "initial_velocity"},
+        {"dampign", "damping"},
+        {"gravty", "gravity"},
+        {"td", "dt"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         assert_non_null(nearest(pairs[i][0]));

@@ -9,11 +9,11 @@ static void codes_and_names_are_the_published_ones(void **state) {
         int code;
         const char *name;
     } published[] = {
-        {0, "OK"},          {1, "INVALID"},    {2, "NOT_FOUND"}, {3, "EXISTS"},
-        {4, "LIMIT"},       {5, "BUSY"},       {6, "STATE"},     {7, "UNAUTHORISED"},
+        {0, "OK"},          {1, "INVALID"},        {2, "NOT_FOUND"},  {3, "EXISTS"},
+        {4, "LIMIT"},       {5, "BUSY"},           {6, "STATE"},      {7, "UNAUTHORISED"},
         {8, "UNSUPPORTED"}, {9, "UNKNOWN_METHOD"}, {10, "MALFORMED"}, {11, "MEMORY"},
-        {12, "IO"},         {13, "FULL"},      {14, "CORRUPT"},  {15, "NUMERIC"},
-        {16, "CANCELLED"},  {17, "DEADLINE"},  {18, "INTERNAL"},
+        {12, "IO"},         {13, "FULL"},          {14, "CORRUPT"},   {15, "NUMERIC"},
+        {16, "CANCELLED"},  {17, "DEADLINE"},      {18, "INTERNAL"},
     };
     for (size_t i = 0; i < sizeof published / sizeof published[0]; i++) {
         assert_string_equal(qpc_status_name((qpc_status)published[i].code), published[i].name);
