@@ -11,4 +11,7 @@ qpc_status qpc_client_take_notification(qpc_client *client, const char *method,
                                         void *user, int32_t timeout_ms, qpc_message *ret,
                                         qpc_error *err);
 
+/// qpc_error of an error map.
+void qpc_client_error_read(const qpc_value *map, qpc_error *ret);
+
 #endif

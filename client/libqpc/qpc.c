@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -50,7 +51,6 @@ struct qpc_client {
 
     bool answered;
     qpc_value error_data; // owned
-    qpc_value nil;
     qpc_error farewell; // "error" notification of the server, said before it closes
 };
 
@@ -471,7 +471,7 @@ static qpc_status take_answer(qpc_client *client, qpc_message *message, qpc_erro
 qpc_status qpc_call(qpc_client *client, const char *method, const qpc_value *params,
                     qpc_message *ret, qpc_error *err) {
     int64_t deadline = call_deadline(client);
-    uint32_t id;
+    uint32_t id = 0;
     qpc_message message = {0};
     qpc_status status = qpc_send(client, method, params, &id, err);
     if (status != QPC_OK) return status;
@@ -515,4 +515,9 @@ qpc_status qpc_client_take_notification(qpc_client *client, const char *method,
         }
         return status;
     }
+}
+
+void qpc_client_error_read(const qpc_value *map, qpc_error *ret) {
+    qpc_error_from_value(map, ret);
+    if (ret->status == QPC_OK) ret->status = QPC_ERR_INTERNAL;
 }
