@@ -74,6 +74,9 @@ qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, con
 void qpc_scene_warn(qpc_scene_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/// "where.key" into out, cut if need be.
+enum { QPC_PATH_SIZE = 120 };
+void qpc_path_join(char out[QPC_PATH_SIZE], const char *where, const char *key);
 /// Three finite numbers.
 qpc_status qpc_read_vec3(const qpc_value *v, const char *where, qpc_vec3 *ret, qpc_error *err);
 

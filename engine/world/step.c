@@ -2,8 +2,9 @@
 ///
 ///   advance(h)    try the motion of length h; if its energy grows or it would still collide, try two
 ///                 halves; at the bottom cut the motion before its first impact (failsafe.c)
-///   attempt(h)    assemble, rows by proximity, solve; correct (Newton on the incremental potential
-///                 with re-detected rows); passes of continuous detection; accept; energy test
+///   attempt(h)    predict: K, b and rows where the present velocity leads to, QP; correct: Newton on
+///                 the incremental potential with re-detected rows; collide: passes of continuous
+///                 detection; energy test; accept
 ///
 /// The paper's "goto 2" is two loops here, the Newton correction and the passes, kept apart. Runs on
 /// the one thread that is in the world. Nothing is ordered by pointer, thread or clock.
@@ -155,19 +156,6 @@ static double gap_at(const qpc_contact *c, const double *x) {
     qpc_vec3 d = v3(0.0, 0.0, 0.0);
     for (int k = 0; k < 4; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
     return v3_dot(c->n, d);
-}
-
-/// Rows of contacts by proximity at the start of the motion.
-static qpc_status add_near_rows(qpc_world *w, double h, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, h);
-    for (int32_t i = 0; i < w->near.count; i++) {
-        const qpc_contact *c = &w->near.data[i];
-        qpc_status st = hold(w, c, err);
-        if (st == QPC_OK)
-            st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
-        if (st != QPC_OK) return st;
-    }
-    return QPC_OK;
 }
 
 /// Merge what was re-detected at the latest iterate (probe) into what this attempt has re-detected so
@@ -677,14 +665,6 @@ static void restore_state(qpc_world *w, const saved_state *s) {
     w->elastic_most = s->elastic_most;
     w->height_low = s->height_low;
     w->height_high = s->height_high;
-    w->near_valid = false;
-}
-
-static qpc_status ensure_near(qpc_world *w, qpc_error *err) {
-    if (w->near_valid) return QPC_OK;
-    qpc_status st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
-    w->near_valid = st == QPC_OK;
-    return st;
 }
 
 // ---- commit ----
@@ -776,9 +756,7 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     st = publish_contacts(w, t->h, err);
     lap(&since, &w->report->ns_certify);
 
-    // The gap after the motion is the proximity of the next one.
-    w->near_valid = false;
-    if (st == QPC_OK) st = ensure_near(w, err);
+    if (st == QPC_OK) st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
     lap(&since, &w->report->ns_detect);
     qpc_step_report *r = w->report;
     r->kinetic = t->kinetic;
@@ -823,8 +801,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
     trial t = {.h = h, .left = left};
-    qpc_status st = ensure_near(w, err);
-    if (st == QPC_OK) st = save_state(w, &saved, err);
+    qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     st = attempt(w, &t, err);
     bool gained = w->integrator == QPC_IMPLICIT_EULER && t.excess > ENERGY_TOLERANCE;
