@@ -2,8 +2,6 @@
 /// copies first and taken over when the whole map has proved good.
 #include "engine/world/world.h"
 
-#include "base/nearest.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -35,17 +33,15 @@ static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char
     }
     qpc_status st = qpc_read_text(v, path, text, sizeof text, err);
     if (st != QPC_OK) return st;
-    const char *near = NULL;
-    for (int32_t i = 0; i < w->body_count; i++) {
-        const char *const one[] = {w->bodies[i].name, NULL};
-        if (strcmp(one[0], text) == 0) {
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (strcmp(w->bodies[i].name, text) == 0) {
             *ret = i;
             return QPC_OK;
         }
-        if (near == NULL) near = qpc_nearest(text, strlen(text), one);
-    }
-    return qpc_fail_at(err, QPC_ERR_INVALID, path, "no body is called \"%s\"%s%s%s", text, near != NULL ? "; did you mean \"" : "",
-                       near != NULL ? near : "", near != NULL ? "\"?" : "");
+    const char *names[QPC_NAMES_SHOWN];
+    int32_t count = w->body_count < QPC_NAMES_SHOWN ? w->body_count : QPC_NAMES_SHOWN;
+    for (int32_t i = 0; i < count; i++) names[i] = w->bodies[i].name;
+    return qpc_fail_no_body(text, path, names, count, w->body_count, err);
 }
 
 static qpc_status read_force(const qpc_world *w, const qpc_value *map, const char *where, draft *d, qpc_error *err) {

@@ -170,7 +170,7 @@ static qpc_status read_per(const qpc_value *v, const char *where, int32_t count,
     } else {
         double *data = NULL;
         int64_t rows = 0;
-        st = qpc_read_matrix(v, where, 1, count, &data, &rows, err);
+        st = qpc_read_matrix(v, where, 1, INT32_MAX, &data, &rows, err);
         if (st == QPC_OK && rows != count)
             st = qpc_fail_at(err, QPC_ERR_INVALID, where, "has %lld numbers; wanted one for all or %d",
                              (long long)rows, count);
@@ -254,7 +254,7 @@ static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_
         double *data;
         int64_t rows;
         qpc_path_join(path, where, "velocity");
-        if ((st = qpc_read_matrix(v, path, 3, n, &data, &rows, err)) != QPC_OK) return st;
+        if ((st = qpc_read_matrix(v, path, 3, INT32_MAX, &data, &rows, err)) != QPC_OK) return st;
         for (int64_t i = 0; i < 3 * rows && st == QPC_OK; i++)
             if (fabs(data[i]) > 1e9) st = qpc_fail_at(err, QPC_ERR_INVALID, path, "faster than 1e9 m/s");
         if (st == QPC_OK && rows != 1 && rows != n)
@@ -371,18 +371,30 @@ qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, con
     char text[MAX_NAME];
     qpc_status st = qpc_read_text(v, where, text, sizeof text, err);
     if (st != QPC_OK) return st;
-    const char *nearest = NULL;
-    for (int32_t i = 0; i < def->bodies.count; i++) {
-        const char *const one[] = {def->bodies.data[i].name, NULL};
-        if (strcmp(one[0], text) == 0) {
+    for (int32_t i = 0; i < def->bodies.count; i++)
+        if (strcmp(def->bodies.data[i].name, text) == 0) {
             *ret = i;
             return QPC_OK;
         }
-        if (nearest == NULL) nearest = qpc_nearest(text, strlen(text), one);
+    const char *names[QPC_NAMES_SHOWN];
+    int32_t count = def->bodies.count < QPC_NAMES_SHOWN ? def->bodies.count : QPC_NAMES_SHOWN;
+    for (int32_t i = 0; i < count; i++) names[i] = def->bodies.data[i].name;
+    return qpc_fail_no_body(text, where, names, count, def->bodies.count, err);
+}
+
+qpc_status qpc_fail_no_body(const char *name, const char *where, const char *const *names, int32_t count, int32_t total,
+                            qpc_error *err) {
+    const char *list[QPC_NAMES_SHOWN + 1] = {NULL};
+    char all[256] = "";
+    size_t used = 0;
+    for (int32_t i = 0; i < count && used < sizeof all; i++) {
+        list[i] = names[i];
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%d \"%s\"", i > 0 ? ", " : "", i, names[i]);
     }
-    if (nearest != NULL)
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "no body is called \"%s\"; did you mean \"%s\"?", text, nearest);
-    return qpc_fail_at(err, QPC_ERR_INVALID, where, "no body is called \"%s\"; there are %d bodies", text, def->bodies.count);
+    const char *near = qpc_nearest(name, strlen(name), list);
+    return qpc_fail_at(err, QPC_ERR_INVALID, where, "no body is called \"%s\"%s%s%s; there %s %d: %s%s", name,
+                       near != NULL ? ", did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "",
+                       total == 1 ? "is" : "are", total, all, total > count ? ", ..." : "");
 }
 
 // ---- constraints and record ----

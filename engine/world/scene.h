@@ -71,6 +71,10 @@ void qpc_scene_def_fini(qpc_scene_def *def);
 /// Body by name or index; QPC_ERR_INVALID that names the nearest known one.
 qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, const char *where,
                                int32_t *ret, qpc_error *err);
+/// QPC_ERR_INVALID for an unknown body name, with the nearest and the first `count` of `total` names.
+enum { QPC_NAMES_SHOWN = 8 };
+qpc_status qpc_fail_no_body(const char *name, const char *where, const char *const *names, int32_t count, int32_t total,
+                            qpc_error *err);
 void qpc_scene_warn(qpc_scene_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
