@@ -96,7 +96,7 @@ static bool qpb_load(const char *path, qpb_problem *ret) {
     if (dims != NULL) {
         size_t n = (size_t)dims[0], m = (size_t)dims[1], nk = (size_t)dims[2], nj = (size_t)dims[3];
         const char *slash = strrchr(path, '/');
-        snprintf(ret->name, sizeof ret->name, "%s", slash != NULL ? slash + 1 : path);
+        snprintf(ret->name, sizeof ret->name, "%.60s", slash != NULL ? slash + 1 : path);
         K_p = qpb_copy(file, size, "K_p", 4, n + 1);
         K_i = qpb_copy(file, size, "K_i", 4, nk);
         K_x = qpb_copy(file, size, "K_x", 8, nk);
@@ -167,7 +167,7 @@ static bool qpb_load(const char *path, qpb_problem *ret) {
 /// |x - y|_K / S
 static double qpb_distance(const qpb_problem *p, const double *x, const double *y) {
     size_t n = (size_t)p->qp.n;
-    double *d = malloc((n + 1) * sizeof *d), *e = malloc((n + 1) * sizeof *e), sum = 0;
+    double *d = calloc(n + 1, sizeof *d), *e = calloc(n + 1, sizeof *e), sum = 0;
     if (d == NULL || e == NULL) abort();
     for (size_t i = 0; i < n; i++) d[i] = x[i] - y[i];
     qpc_linsys_multiply(&p->sys, d, e);

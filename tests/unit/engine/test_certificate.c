@@ -39,9 +39,10 @@ static void perturbed_solutions_fail_where_they_were_bent(void **state) {
         memcpy(l, p.lambda, m * sizeof *l);
         qpc_certificate good = certify(&p.qp, x, l);
         // x off by 1e-6: stat shows it, and err bounds the distance.
-        for (size_t i = 0; i < n; i++) x[i] *= 1 + 1e-6;
+        for (size_t i = 0; i < n; i++) x[i] += 1e-6 * good.scale / sqrt(p.sys.diagonal[i]);
         qpc_certificate c = certify(&p.qp, x, l);
-        assert_true(c.stat > 1e-8);
+        if (!(c.stat > 1e-10 && c.stat > 1e3 * good.stat))
+            fail_msg("%s: stat %g, was %g", p.name, c.stat, good.stat);
         memcpy(x, p.x, n * sizeof *x);
         // A multiplier off by 1 %.
         size_t largest = 0;
@@ -49,12 +50,12 @@ static void perturbed_solutions_fail_where_they_were_bent(void **state) {
             if (fabs(l[i]) > fabs(l[largest])) largest = i;
         l[largest] *= 1.01;
         c = certify(&p.qp, x, l);
-        assert_true(c.stat > 1e-6);
+        assert_true(c.stat > 1e-8 && c.stat > 1e3 * good.stat);
         assert_true(c.active_hash == good.active_hash);
         // A dropped row.
         l[largest] = 0;
         c = certify(&p.qp, x, l);
-        assert_true(c.stat > 1e-4);
+        assert_true(c.stat > 1e-6 && c.stat > 1e3 * good.stat);
         if (!p.equality[largest]) {
             assert_true(c.active_hash != good.active_hash);
             assert_int_equal(c.active, good.active - 1);
