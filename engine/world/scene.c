@@ -650,7 +650,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     return hash_scene(scene, def, err);
 }
 
-qpc_status qpc_scene_read(const qpc_value *scene, const qpc_world_env *env, qpc_scene_def *def, qpc_scene_report *report,
+qpc_status qpc_scene_def_read(const qpc_value *scene, const qpc_world_env *env, qpc_scene_def *def, qpc_scene_report *report,
                           qpc_error *err) {
     memset(def, 0, sizeof *def);
     qpc_status st = read_scene(scene, env, def, report, err);

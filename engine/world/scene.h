@@ -65,7 +65,7 @@ typedef struct qpc_scene_def {
 } qpc_scene_def;
 
 /// def is zeroed first; on failure nothing is held. env: mesh_lookup and limits.
-qpc_status qpc_scene_read(const qpc_value *scene, const qpc_world_env *env, qpc_scene_def *def,
+qpc_status qpc_scene_def_read(const qpc_value *scene, const qpc_world_env *env, qpc_scene_def *def,
                           qpc_scene_report *report, qpc_error *err);
 void qpc_scene_def_fini(qpc_scene_def *def);
 /// Body by name or index; QPC_ERR_INVALID that names the nearest known one.

@@ -343,7 +343,7 @@ qpc_status qpc_world_create(const qpc_value *scene, const qpc_world_env *env, qp
     qpc_scene_def def;
     if (report == NULL) report = &unused;
     memset(report, 0, sizeof *report);
-    qpc_status st = qpc_scene_read(scene, env, &def, report, err);
+    qpc_status st = qpc_scene_def_read(scene, env, &def, report, err);
     if (st != QPC_OK) return st;
     qpc_world *w = qpc_calloc(1, sizeof *w);
     if (w == NULL)
