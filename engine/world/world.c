@@ -217,7 +217,6 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
         w->pin_node[i] = w->pins[i].node = at;
         w->pins[i].target = v3_load(w->x + 3 * at);
         w->row_dof[at] = -1;
-        v3_store(w->v + 3 * at, v3(0.0, 0.0, 0.0)); // a fixed node stands still
     }
     return QPC_OK;
 }
