@@ -167,6 +167,7 @@ static void take_over(qpc_world *w, const draft *d) {
         w->bodies[i].angular_velocity = d->angular_velocity[i];
     }
     w->dt = d->dt;
+    if (d->solver.reach != w->solver.reach) w->near_valid = false;
     w->solver = d->solver;
     if (memcmp(&w->gravity, &d->gravity, sizeof w->gravity) != 0) {
         // Potential energy jumps with gravity: that is no drift of the solution.

@@ -293,6 +293,7 @@ static qpc_status check_start(qpc_world *w, qpc_scene_report *report, qpc_error 
     }
     st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
     if (st != QPC_OK) return st;
+    w->near_valid = true;
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
         if (c->distance >= c->separation * (1.0 - 1e-9)) continue;

@@ -78,7 +78,8 @@ struct qpc_world {
     qpc_arena arena;
     double *b, *f, *Hu, *dv, *dv_try, *dv_best; // (3 free_count)
     qpc_detector *detector;
-    qpc_contacts near;      // proximity at x: the gaps that a report gives
+    qpc_contacts near;      // proximity at x: gaps of the report, rows of a cautious attempt
+    bool near_valid;
     qpc_contacts probe;     // re-detected contacts or hits
     qpc_contacts predicted; // re-detected by this attempt so far, sorted by key, latest normals
     qpc_contacts merged;    // scratch of the merge
