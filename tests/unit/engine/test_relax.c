@@ -51,7 +51,9 @@ static void stored_relaxations_are_found(void **state) {
 
 static void squeeze(void) {
     // x <= 0 (strain, 2), -x <= -1 (contact, 1), y = 0 (fixed, 0), and a copy of the strain row
+    qpc_linsys sys = small.sys;
     memset(&small, 0, sizeof small);
+    small.sys = sys;
     small.n = 2;
     small.m = 4;
     small.K[0][0] = 2;
