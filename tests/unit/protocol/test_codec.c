@@ -199,8 +199,8 @@ static void arrays_come_as_tensors_with_borrowed_data(void **state) {
     // Other orders of keys, kind left out or nil, data and type as the other kind of bytes.
     static const char *const others[] = {
         "84 a26e64 c3 a474797065 a33c6934 a57368617065 92 01 02 a464617461 c408 01000000feffffff",
-        "85 a464617461 c408 01000000feffffff a57368617065 92 01 02 a46b696e64 c0"
-        "a474797065 c4033c6934 a26e64 c3",
+        ("85 a464617461 c408 01000000feffffff a57368617065 92 01 02 a46b696e64 c0"
+         "a474797065 c4033c6934 a26e64 c3"),
         "84 c4026e64 c3 a474797065 a33c6934 a57368617065 92 01 02 a464617461 a8 01000000feffffff",
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
