@@ -56,8 +56,7 @@ static const int32_t *edge_nodes(const qpc_mesh_part *m, int32_t e) {
     return m->topology->edge_vertex + 2 * (int64_t)e;
 }
 
-/// Direction in a triangle's plane away from its edge e; zero if the triangle has no area.
-static qpc_vec3 tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {
+qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {
     if (m->topology->triangle_degenerate[triangle]) return v3(0, 0, 0);
     const int32_t *v = m->triangles + 3 * (int64_t)triangle, *w = edge_nodes(m, e);
     int32_t opposite = v[0] != w[0] && v[0] != w[1] ? v[0] : v[1] != w[0] && v[1] != w[1] ? v[1] : v[2];
@@ -76,7 +75,7 @@ static bool edge_is_nearest(const qpc_mesh_part *m, const double *x, int32_t e, 
     qpc_vec3 level = v3(0, 0, 0);
     bool has_level = false;
     for (int32_t i = t->edge_triangle_start[e]; i < t->edge_triangle_start[e + 1]; i++) {
-        qpc_vec3 u = tangent(m, x, e, t->edge_triangle[i]);
+        qpc_vec3 u = qpc_edge_tangent(m, x, e, t->edge_triangle[i]);
         double rise = v3_dot(d, u);
         if (rise > eps) return false;
         if (!sharp || rise < -eps || !(v3_norm2(u) > 0)) continue;
@@ -227,6 +226,35 @@ static void load(const double *x, const int32_t node_of[4], qpc_vec3 p[4]) {
     for (int k = 0; k < 4; k++) p[k] = node(x, node_of[k]);
 }
 
+static void load_vt(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                    int32_t t, qpc_vec3 p[4]) {
+    const int32_t *v = m->triangles + 3 * (int64_t)t;
+    p[0] = node(x, c->first_node + k);
+    for (int i = 0; i < 3; i++) p[1 + i] = node(x, m->first_node + v[i]);
+}
+
+static void load_ee(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                    int32_t e, qpc_vec3 p[4]) {
+    const int32_t *v = edge_nodes(m, e);
+    p[0] = node(x, c->first_node + k);
+    p[1] = node(x, qpc_chain_next(c, k));
+    for (int i = 0; i < 2; i++) p[2 + i] = node(x, m->first_node + v[i]);
+}
+
+/// Quick and safe forerunner of the cones: a cable edge all on the inner side of a tangent cannot
+/// have its closest pair in the cone of a (static) mesh edge. At an end of the mesh edge some other
+/// edge there, the one that falls least from the cable, passes this test if any contact exists.
+static bool behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach) {
+    if (m->moving) return false;
+    const double *t = m->tangent + 6 * (int64_t)e;
+    qpc_vec3 a = v3_sub(p[0], p[2]), b = v3_sub(p[1], p[2]);
+    for (int s = 0; s < 2; s++, t += 3) {
+        qpc_vec3 u = v3_load(t);
+        if (v3_dot(a, u) > 2 * flat_eps * reach && v3_dot(b, u) > 2 * flat_eps * reach) return true;
+    }
+    return false;
+}
+
 static void fill(qpc_contact *c, const qpc_closest *near) {
     memcpy(c->weight, near->weight, sizeof c->weight);
     c->distance = near->distance;
@@ -350,8 +378,8 @@ static inline bool near_triangle(const side *s, const double *x0, const double *
 static inline bool near_mesh_edge(const side *s, const double *x0, const double *x1, int32_t e) {
     const qpc_mesh_part *m = s->mesh;
     if (!m->moving)
-        return qpc_fbox_overlap(&m->edge_box[e], &s->box) &&
-               near_plane(s, m->topology->edge_triangle[m->topology->edge_triangle_start[e]]);
+        return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_plane(s, m->beside[2 * e]) &&
+               near_plane(s, m->beside[2 * e + 1]);
     const int32_t *v = edge_nodes(m, e);
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     return qpc_dbox_overlap(&b, &s->exact);
@@ -428,13 +456,13 @@ visit_all(walk *w, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
 
 static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                          int32_t t) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
     qpc_vec3 p[4];
     qpc_closest near;
     w->det->counts.vt_tests++;
-    load(w->x0, r.node, p);
+    load_vt(w->x0, c, k, m, t, p);
     qpc_closest_vt(p, &near);
-    if (!(near.distance < w->factor * r.separation)) return;
+    if (!(near.distance < w->factor * (c->radius + m->radius))) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
     fill(&r, &near);
     int32_t e, v;
     r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
@@ -469,13 +497,15 @@ static void proximity_mesh_vertex(walk *w, const qpc_contact *base, const qpc_me
 
 static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                          int32_t e) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
     qpc_vec3 p[4];
     qpc_closest near;
+    double reach = w->factor * (c->radius + m->radius);
+    load_ee(w->x0, c, k, m, e, p);
+    if (behind_edge(m, e, p, reach)) return;
     w->det->counts.ee_tests++;
-    load(w->x0, r.node, p);
     qpc_closest_ee(p, &near);
-    if (!(near.distance < w->factor * r.separation)) return;
+    if (!(near.distance < reach)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
     if (near.parallel && v3_norm2(v3_sub(p[1], p[0])) > 0) {
         r.key = make_key(KEY_EDGE_EDGE, c->edge_base + k, m->edge_base + e);
         proximity_mesh_vertex(w, &r, m, p, 0);
@@ -579,29 +609,27 @@ qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach
 
 // ---- motion ----
 
-/// Decide one pair: first at the full separation, which nearly always misses; a pair that does not
-/// is measured at the start, and tested again at what it keeps of that.
-static bool moves_into(walk *w, qpc_contact *r, qpc_vec3 p[4], double separation) {
-    qpc_vec3 q[4];
+typedef struct motion_hit {
     qpc_ccd_result hit;
+    uint8_t flags;
+} motion_hit;
+
+/// The pair comes within the full separation: measure it at the start, and test again at what it
+/// keeps of that.
+static __attribute__((noinline)) bool moves_in(walk *w, bool vt, const qpc_vec3 p[4],
+                                               const qpc_vec3 q[4], double separation,
+                                               const qpc_ccd_result *first, motion_hit *ret) {
     qpc_closest near;
-    bool vt = r->kind == QPC_CONTACT_VT;
+    qpc_ccd_result hit = *first;
     double s = w->factor * separation, most = tolerance * separation;
-    load(w->x0, r->node, p);
-    load(w->x1, r->node, q);
-    if (vt)
-        qpc_ccd_vt(p, q, s, most, &hit);
-    else
-        qpc_ccd_ee(p, q, s, most, &hit);
-    w->det->counts.ccd_iterations += (uint64_t)hit.iterations;
-    if (hit.outcome == QPC_CCD_MISS) return false;
     if (vt)
         qpc_closest_vt(p, &near);
     else
         qpc_closest_ee(p, &near);
     double d0 = near.distance, keep = d0 > s + 1e-6 * separation ? s : fmin(s, 0.9 * d0);
     double tol = fmin(0.1 * (d0 - keep), most);
-    if (d0 < s) r->flags |= QPC_CONTACT_AT_START;
+    ret->flags = 0;
+    if (d0 < s) ret->flags |= QPC_CONTACT_AT_START;
     if (tol < most) {
         if (vt)
             qpc_ccd_vt(p, q, keep, tol, &hit);
@@ -610,21 +638,43 @@ static bool moves_into(walk *w, qpc_contact *r, qpc_vec3 p[4], double separation
         w->det->counts.ccd_iterations += (uint64_t)hit.iterations;
         if (hit.outcome == QPC_CCD_MISS) return false;
     }
-    if (hit.uncertain) r->flags |= QPC_CONTACT_UNCERTAIN;
+    if (hit.uncertain) ret->flags |= QPC_CONTACT_UNCERTAIN;
     w->det->counts.hits++;
-    memcpy(r->weight, hit.weight, sizeof r->weight);
-    r->n = hit.n;
-    r->distance = hit.distance;
-    r->toi = hit.toi;
+    ret->hit = hit;
     return true;
 }
 
+static void take(qpc_contact *r, const motion_hit *h) {
+    memcpy(r->weight, h->hit.weight, sizeof r->weight);
+    r->n = h->hit.n;
+    r->distance = h->hit.distance;
+    r->toi = h->hit.toi;
+    r->flags |= h->flags;
+}
+
+/// Decide one pair, first at the full separation, which nearly always misses.
+static inline bool moves_into(walk *w, bool vt, const qpc_vec3 p[4], const qpc_vec3 q[4],
+                              double separation, motion_hit *ret) {
+    qpc_ccd_result hit;
+    double s = w->factor * separation, most = tolerance * separation;
+    if (vt)
+        qpc_ccd_vt(p, q, s, most, &hit);
+    else
+        qpc_ccd_ee(p, q, s, most, &hit);
+    w->det->counts.ccd_iterations += (uint64_t)hit.iterations;
+    if (hit.outcome == QPC_CCD_MISS) return false;
+    return moves_in(w, vt, p, q, separation, &hit, ret);
+}
 static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                       int32_t t) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
-    qpc_vec3 p[4];
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
     w->det->counts.vt_tests++;
-    if (!moves_into(w, &r, p, r.separation)) return;
+    load_vt(w->x0, c, k, m, t, p);
+    load_vt(w->x1, c, k, m, t, q);
+    if (!moves_into(w, true, p, q, c->radius + m->radius, &h)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
+    take(&r, &h);
     int32_t e, v;
     r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
     if (r.distance <= direction_limit(p, 4)) r.n = mesh_normal(m, w->x0, t, e);
@@ -633,10 +683,14 @@ static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
 
 static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                       int32_t e) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
-    qpc_vec3 p[4];
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
     w->det->counts.ee_tests++;
-    if (!moves_into(w, &r, p, r.separation)) return;
+    load_ee(w->x0, c, k, m, e, p);
+    load_ee(w->x1, c, k, m, e, q);
+    if (!moves_into(w, false, p, q, c->radius + m->radius, &h)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
+    take(&r, &h);
     r.key = ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
     if (r.distance <= direction_limit(p, 4)) r.n = mesh_normal(m, w->x0, 0, e);
     w->full |= !emit(w->det, &r);
@@ -645,9 +699,13 @@ static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
 static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
                       int32_t b) {
     qpc_contact r = chain_contact(c, a, o, b);
-    qpc_vec3 p[4];
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
     w->det->counts.ee_tests++;
-    if (!moves_into(w, &r, p, r.separation)) return;
+    load(w->x0, r.node, p);
+    load(w->x1, r.node, q);
+    if (!moves_into(w, false, p, q, r.separation, &h)) return;
+    take(&r, &h);
     r.key = ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
     if (r.distance <= direction_limit(p, 4)) r.n = chain_normal(p);
     if (r.flags & QPC_CONTACT_NEAR_SELF) {
@@ -671,30 +729,33 @@ qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *
 
 // ---- smallest gap ----
 
-static void keep_smallest(walk *w, const qpc_contact *r) {
-    qpc_vec3 p[4];
+static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separation) {
     qpc_closest near;
-    load(w->x0, r->node, p);
-    if (r->kind == QPC_CONTACT_VT)
+    if (vt)
         qpc_closest_vt(p, &near);
     else
         qpc_closest_ee(p, &near);
-    if (near.distance < w->best * r->separation) w->best = near.distance / r->separation;
+    if (near.distance < w->best * separation) w->best = near.distance / separation;
 }
 
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
-    keep_smallest(w, &r);
+    qpc_vec3 p[4];
+    load_vt(w->x0, c, k, m, t, p);
+    keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
-    keep_smallest(w, &r);
+    qpc_vec3 p[4];
+    load_ee(w->x0, c, k, m, e, p);
+    keep_smallest(w, false, p, c->radius + m->radius);
 }
 
 static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o, int32_t b) {
     qpc_contact r = chain_contact(c, a, o, b);
-    if (!(r.flags & QPC_CONTACT_NEAR_SELF)) keep_smallest(w, &r);
+    if (r.flags & QPC_CONTACT_NEAR_SELF) return;
+    qpc_vec3 p[4];
+    load(w->x0, r.node, p);
+    keep_smallest(w, false, p, r.separation);
 }
 
 qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
