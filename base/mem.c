@@ -1,12 +1,14 @@
 /// Counted allocation, fault injection and the step arena. Counters of a thread are its own.
 #include "base/mem.h"
 
+#include "base/status.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 static _Thread_local uint64_t thread_allocations;
-static _Thread_local uint64_t fail_countdown;    // 0 = off
+static _Thread_local uint64_t fail_countdown; // 0 = off
 static _Thread_local bool fail_after, fail_seen;
 static atomic_int_fast64_t live_blocks;
 
@@ -31,9 +33,20 @@ static void *counted(void *p) {
     return p;
 }
 
-bool qpc_mul_size(size_t a, size_t b, size_t *ret) { return !__builtin_mul_overflow(a, b, ret); }
+// The builtins write the wrapped result, so it goes through a local.
+bool qpc_mul_size(size_t a, size_t b, size_t *ret) {
+    size_t product;
+    if (__builtin_mul_overflow(a, b, &product)) return false;
+    *ret = product;
+    return true;
+}
 
-bool qpc_add_size(size_t a, size_t b, size_t *ret) { return !__builtin_add_overflow(a, b, ret); }
+bool qpc_add_size(size_t a, size_t b, size_t *ret) {
+    size_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) return false;
+    *ret = sum;
+    return true;
+}
 
 void *qpc_alloc(size_t size) {
     if (!admit()) return NULL;
@@ -77,7 +90,9 @@ void qpc_free(void *p) {
     free(p);
 }
 
-uint64_t qpc_mem_thread_allocations(void) { return thread_allocations; }
+uint64_t qpc_mem_thread_allocations(void) {
+    return thread_allocations;
+}
 
 int64_t qpc_mem_live_blocks(void) {
     return atomic_load_explicit(&live_blocks, memory_order_relaxed);
@@ -89,7 +104,13 @@ void qpc_mem_fail_at(uint64_t nth, bool and_after) {
     fail_seen = false;
 }
 
-bool qpc_mem_failed(void) { return fail_seen; }
+void qpc_mem_disarm(void) {
+    fail_countdown = 0;
+}
+
+bool qpc_mem_failed(void) {
+    return fail_seen;
+}
 
 // ---- arena ----
 
@@ -97,8 +118,8 @@ enum { ARENA_ALIGN = 64, ARENA_FIRST = 64 * 1024 };
 
 struct qpc_arena_block {
     qpc_arena_block *below;
-    size_t size;           // payload bytes
-    unsigned char *data;   // aligned start of the payload, inside this allocation
+    size_t size;         // payload bytes
+    unsigned char *data; // aligned start of the payload, inside this allocation
 };
 
 static qpc_arena_block *block_create(size_t size, qpc_arena_block *below) {
@@ -113,13 +134,16 @@ static qpc_arena_block *block_create(size_t size, qpc_arena_block *below) {
     return block;
 }
 
+/// Free the newest block.
+static void drop_head(qpc_arena *arena) {
+    qpc_arena_block *below = arena->head->below;
+    qpc_free(arena->head);
+    arena->head = below;
+}
+
 void qpc_arena_fini(qpc_arena *arena) {
     if (arena == NULL) return;
-    while (arena->head != NULL) {
-        qpc_arena_block *below = arena->head->below;
-        qpc_free(arena->head);
-        arena->head = below;
-    }
+    while (arena->head != NULL) drop_head(arena);
     memset(arena, 0, sizeof *arena);
 }
 
@@ -153,31 +177,30 @@ qpc_arena_mark qpc_arena_get_mark(const qpc_arena *arena) {
 }
 
 void qpc_arena_rewind(qpc_arena *arena, qpc_arena_mark mark) {
-    // Blocks newer than the mark go; the one kept at the bottom when the mark is "empty" stays,
-    // so that rewinding to the start does not allocate again.
-    while (arena->head != mark.block && arena->head->below != NULL) {
-        qpc_arena_block *below = arena->head->below;
-        qpc_free(arena->head);
-        arena->head = below;
-    }
+    // Blocks newer than the mark go; a mark of the empty arena leaves the oldest block, so that
+    // using the arena again does not allocate.
+    while (arena->head != mark.block && arena->head->below != NULL) drop_head(arena);
+    QPC_ASSERT(mark.block == NULL || arena->head == mark.block);
     arena->used = mark.block != NULL ? mark.used : 0;
     arena->total = mark.total;
 }
 
 void qpc_arena_reset(qpc_arena *arena) {
-    if (arena->head != NULL && arena->head->below != NULL) {
+    // Compared with the high water, not with the number of blocks: a rewind may have freed the
+    // blocks that the next step needs again.
+    if (arena->head != NULL &&
+        (arena->head->below != NULL || arena->head->size < arena->high_water)) {
         qpc_arena_block *joined = block_create(arena->high_water + arena->high_water / 4, NULL);
         if (joined == NULL) {
+            // The newest block is the largest as a rule: keep it, free the ones below.
             while (arena->head->below != NULL) {
-                qpc_arena_block *below = arena->head->below;
-                qpc_free(arena->head);
-                arena->head = below;
+                qpc_arena_block *older = arena->head->below;
+                arena->head->below = older->below;
+                qpc_free(older);
             }
         } else {
-            size_t high_water = arena->high_water;
-            qpc_arena_fini(arena);
+            while (arena->head != NULL) drop_head(arena);
             arena->head = joined;
-            arena->high_water = high_water;
         }
     }
     arena->used = 0;
