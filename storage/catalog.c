@@ -30,17 +30,6 @@ static double now_real(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/// Copy text into a fixed field, cut at a UTF-8 boundary.
-static void copy_text(char *out, size_t size, const char *text) {
-    size_t n = text != NULL ? strlen(text) : 0;
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)text[n] & 0xC0U) == 0x80U) n--;
-    }
-    if (n > 0) memcpy(out, text, n);
-    out[n] = '\0';
-}
-
 qpc_status qpc_catalog_open(const char *data_dir, qpc_catalog **ret, qpc_error *err) {
     qpc_catalog *c = qpc_calloc(1, sizeof *c);
     if (c == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the catalogue");
@@ -222,7 +211,7 @@ qpc_status qpc_catalog_list_meshes(qpc_writer *writer, qpc_catalog_mesh **ret, i
         qpc_catalog_mesh mesh = {0};
         const void *sha = sqlite3_column_blob(s, 0);
         if (sha != NULL && sqlite3_column_bytes(s, 0) == 32) memcpy(mesh.sha256, sha, 32);
-        copy_text(mesh.name, sizeof mesh.name, (const char *)sqlite3_column_text(s, 1));
+        qpc_store_copy_text(mesh.name, sizeof mesh.name, (const char *)sqlite3_column_text(s, 1));
         mesh.vertices = sqlite3_column_int64(s, 2);
         mesh.elements = sqlite3_column_int64(s, 3);
         mesh.nodes_per_element = sqlite3_column_int(s, 4);
@@ -300,9 +289,9 @@ qpc_status qpc_catalog_read_runs(qpc_catalog *c, const char *id, qpc_catalog_run
     int rc;
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
         qpc_catalog_run run = {0};
-        copy_text(run.id, sizeof run.id, (const char *)sqlite3_column_text(s, 0));
-        copy_text(run.name, sizeof run.name, (const char *)sqlite3_column_text(s, 1));
-        copy_text(run.state, sizeof run.state, (const char *)sqlite3_column_text(s, 2));
+        qpc_store_copy_text(run.id, sizeof run.id, (const char *)sqlite3_column_text(s, 0));
+        qpc_store_copy_text(run.name, sizeof run.name, (const char *)sqlite3_column_text(s, 1));
+        qpc_store_copy_text(run.state, sizeof run.state, (const char *)sqlite3_column_text(s, 2));
         const char *file = (const char *)sqlite3_column_text(s, 3);
         snprintf(run.path, sizeof run.path, "%s/%.100s", c->data_dir, file != NULL ? file : "");
         run.world = (uint64_t)sqlite3_column_int64(s, 4);

@@ -35,7 +35,7 @@ qpc_status qpc_record_frame(int64_t step, int32_t substep, double time, uint64_t
         return qpc_fail(err, QPC_ERR_INVALID, "a frame of %d nodes and dtype %d", frame_nodes,
                         (int)dtype);
     size_t n = (size_t)frame_nodes * 3;
-    qpc_record *record;
+    qpc_record *record = NULL;
     qpc_status status = record_create(
         QPC_RECORD_FRAME, step, n * (dtype == QPC_F32 ? sizeof(float) : sizeof(double)), &record,
         err);
@@ -59,7 +59,7 @@ qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_coun
                            qpc_record **ret, qpc_error *err) {
     if (column_count < 0)
         return qpc_fail(err, QPC_ERR_INVALID, "a row of %d columns", column_count);
-    qpc_record *record;
+    qpc_record *record = NULL;
     qpc_status status = record_create(QPC_RECORD_STEP, step, (size_t)column_count * 8, &record, err);
     if (status != QPC_OK) return status;
     record->count = column_count;
@@ -73,7 +73,7 @@ qpc_status qpc_record_contacts(int64_t step, const void *records, int32_t count,
     size_t size;
     if (count < 0 || record_size == 0 || !qpc_mul_size((size_t)count, record_size, &size))
         return qpc_fail(err, QPC_ERR_INVALID, "%d contacts of %zu bytes", count, record_size);
-    qpc_record *record;
+    qpc_record *record = NULL;
     qpc_status status = record_create(QPC_RECORD_CONTACTS, step, size, &record, err);
     if (status != QPC_OK) return status;
     record->count = count;
@@ -87,7 +87,7 @@ static qpc_status record_texts(qpc_record_kind kind, int64_t step, const char *f
                                const char *second, qpc_record **ret, qpc_error *err) {
     size_t n1 = strlen(first) + 1, n2 = strlen(second) + 1, size;
     if (!qpc_add_size(n1, n2, &size)) return qpc_fail(err, QPC_ERR_LIMIT, "a text too long");
-    qpc_record *record;
+    qpc_record *record = NULL;
     qpc_status status = record_create(kind, step, size, &record, err);
     if (status != QPC_OK) return status;
     memcpy(record->data, first, n1);

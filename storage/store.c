@@ -24,6 +24,16 @@ const char *qpc_store_why(int system_error) {
     return text != NULL ? text : "unknown system error";
 }
 
+void qpc_store_copy_text(char *out, size_t size, const char *text) {
+    size_t n = text != NULL ? strlen(text) : 0;
+    if (n >= size) {
+        n = size - 1;
+        while (n > 0 && ((unsigned char)text[n] & 0xC0U) == 0x80U) n--;
+    }
+    if (n > 0) memcpy(out, text, n);
+    out[n] = '\0';
+}
+
 qpc_status qpc_store_fail(sqlite3 *db, int rc, const char *what, qpc_error *err) {
     if (db == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory", what);
     const char *path = sqlite3_db_filename(db, "main");
@@ -216,6 +226,19 @@ static qpc_status open_connection(const char *path, int flags, const char *query
     return QPC_OK;
 }
 
+static int read_header(sqlite3 *db, unsigned char header[100]) {
+    sqlite3_file *file = NULL;
+    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (rc == SQLITE_OK && file != NULL && file->pMethods != NULL)
+        rc = file->pMethods->xRead(file, header, 100, 0);
+    return rc;
+}
+
+bool qpc_store_header_is_wal(sqlite3 *db) {
+    unsigned char header[100] = {0};
+    return read_header(db, header) == SQLITE_OK && header[18] == 2;
+}
+
 static uint32_t big_endian(const unsigned char *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
 }
@@ -233,10 +256,7 @@ static void fourcc(int64_t id, char out[5]) {
 static qpc_status check_identity(sqlite3 *db, const char *path, int32_t application_id,
                                  qpc_error *err) {
     unsigned char header[100] = {0};
-    sqlite3_file *file = NULL;
-    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-    if (rc == SQLITE_OK && file != NULL && file->pMethods != NULL)
-        rc = file->pMethods->xRead(file, header, sizeof header, 0);
+    int rc = read_header(db, header);
     if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
         return qpc_fail(err, QPC_ERR_IO, "%s: cannot be read: %s", path, sqlite3_errstr(rc));
     if (rc != SQLITE_OK || memcmp(header, "SQLite format 3", 16) != 0)

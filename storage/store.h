@@ -46,6 +46,8 @@ qpc_status qpc_store_create(const char *path, int32_t application_id, const char
 void qpc_store_close(sqlite3 *db);
 /// SQLite's error of db as ours ("disk full" -> QPC_ERR_FULL, ...), with the path in the message.
 qpc_status qpc_store_fail(sqlite3 *db, int rc, const char *what, qpc_error *err);
+/// Copy text (NULL: "") into a fixed field, cut at a UTF-8 boundary.
+void qpc_store_copy_text(char *out, size_t size, const char *text);
 /// Text of an errno; any thread.
 const char *qpc_store_why(int system_error);
 /// WAL on local file systems, a rollback journal on network and user-space ones (f_type of
@@ -54,6 +56,8 @@ bool qpc_store_wal_allowed(int64_t file_system_type, const char **ret_name);
 /// The same for the file system that holds path (its folder if path does not exist yet).
 bool qpc_store_wal_allowed_at(const char *path, const char **ret_name);
 bool qpc_store_is_wal(sqlite3 *db);
+/// The same from the bytes of the main file, also on immutable connections.
+bool qpc_store_header_is_wal(sqlite3 *db);
 
 /// Run statements without results. qpc_store_prepare makes a kept (persistent) statement.
 qpc_status qpc_store_exec(sqlite3 *db, const char *sql, qpc_error *err);
