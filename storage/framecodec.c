@@ -52,22 +52,14 @@ qpc_status qpc_framecodec_encode(qpc_framecodec *codec, const void *data, size_t
     size_t n = ZSTD_compress2(codec->compress, codec->buffer, codec->capacity, data, size);
     if (ZSTD_isError(n))
         return qpc_fail(err, QPC_ERR_MEMORY, "zstd: %s", ZSTD_getErrorName(n));
-    bool smaller = n < size;
-    *ret = smaller ? codec->buffer : data;
-    *ret_size = smaller ? n : size;
-    *ret_encoding = smaller ? "zstd" : "raw";
+    *ret = codec->buffer;
+    *ret_size = n;
+    *ret_encoding = "zstd";
     return QPC_OK;
 }
 
 qpc_status qpc_framecodec_decode(qpc_framecodec *codec, const char *encoding, const void *data,
                                  size_t size, void *out, size_t out_size, qpc_error *err) {
-    if (encoding != NULL && strcmp(encoding, "raw") == 0) {
-        if (size != out_size)
-            return qpc_fail(err, QPC_ERR_CORRUPT, "a raw blob has %zu bytes, wanted %zu", size,
-                            out_size);
-        if (size > 0) memcpy(out, data, size);
-        return QPC_OK;
-    }
     if (encoding == NULL || strcmp(encoding, "zstd") != 0)
         return qpc_fail(err, QPC_ERR_CORRUPT, "a blob of unknown encoding \"%.16s\"",
                         encoding != NULL ? encoding : "");

@@ -1,7 +1,7 @@
 /// Blobs of a run file: zstd with reused contexts. One thread at a time.
 ///
-/// Encodings: "zstd" (one zstd frame with content size and checksum, so that a torn or altered blob
-/// is noticed) and "raw" (bytes as they are, when zstd would not make them smaller).
+/// Encoding "zstd", the only one so far: one zstd frame with content size and checksum, so that a torn
+/// or altered blob is noticed, also one that zstd could not make smaller.
 #ifndef QPC_STORAGE_FRAMECODEC_H
 #define QPC_STORAGE_FRAMECODEC_H
 
@@ -16,7 +16,7 @@ typedef struct qpc_framecodec qpc_framecodec;
 /// level: of zstd, 1 (fast) to 19.
 qpc_status qpc_framecodec_create(int level, qpc_framecodec **ret, qpc_error *err);
 void qpc_framecodec_destroy(qpc_framecodec *codec); // NULL is accepted
-/// *ret is borrowed until the next call, or is data itself ("raw"). *ret_encoding is a literal.
+/// *ret is borrowed until the next call. *ret_encoding is a literal.
 qpc_status qpc_framecodec_encode(qpc_framecodec *codec, const void *data, size_t size,
                                  const void **ret, size_t *ret_size, const char **ret_encoding,
                                  qpc_error *err);

@@ -10,22 +10,26 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blobs are written as 
 
 enum { BLOB_MAX = 1000000000 }; // SQLite's own limit
 
-static qpc_status record_create(qpc_record_kind kind, int64_t step, size_t payload,
-                                qpc_record **ret, qpc_error *err) {
+/// NULL on failure, with *ret_status.
+static qpc_record *record_create(qpc_record_kind kind, int64_t step, size_t payload,
+                                 qpc_status *ret_status, qpc_error *err) {
     size_t size;
-    if (payload > BLOB_MAX)
-        return qpc_fail(err, QPC_ERR_LIMIT, "a record of %zu bytes: at most %d fit a row", payload,
-                        BLOB_MAX);
-    if (!qpc_add_size(sizeof(qpc_record), payload, &size))
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a record");
-    qpc_record *record = qpc_alloc(size);
-    if (record == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a record");
+    if (payload > BLOB_MAX) {
+        *ret_status = qpc_fail(err, QPC_ERR_LIMIT, "a record of %zu bytes: at most %d fit a row",
+                               payload, BLOB_MAX);
+        return NULL;
+    }
+    qpc_record *record =
+        qpc_add_size(sizeof(qpc_record), payload, &size) ? qpc_alloc(size) : NULL;
+    if (record == NULL) {
+        *ret_status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a record");
+        return NULL;
+    }
     memset(record, 0, sizeof *record);
     record->kind = kind;
     record->step = step;
     record->payload = payload;
-    *ret = record;
-    return QPC_OK;
+    return record;
 }
 
 qpc_status qpc_record_frame(int64_t step, int32_t substep, double time, uint64_t hash,
@@ -35,11 +39,11 @@ qpc_status qpc_record_frame(int64_t step, int32_t substep, double time, uint64_t
         return qpc_fail(err, QPC_ERR_INVALID, "a frame of %d nodes and dtype %d", frame_nodes,
                         (int)dtype);
     size_t n = (size_t)frame_nodes * 3;
-    qpc_record *record = NULL;
-    qpc_status status = record_create(
-        QPC_RECORD_FRAME, step, n * (dtype == QPC_F32 ? sizeof(float) : sizeof(double)), &record,
+    qpc_status status;
+    qpc_record *record = record_create(
+        QPC_RECORD_FRAME, step, n * (dtype == QPC_F32 ? sizeof(float) : sizeof(double)), &status,
         err);
-    if (status != QPC_OK) return status;
+    if (record == NULL) return status;
     record->substep = substep < 0 ? -1 : substep;
     record->time = time;
     record->hash = hash;
@@ -59,9 +63,10 @@ qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_coun
                            qpc_record **ret, qpc_error *err) {
     if (column_count < 0)
         return qpc_fail(err, QPC_ERR_INVALID, "a row of %d columns", column_count);
-    qpc_record *record = NULL;
-    qpc_status status = record_create(QPC_RECORD_STEP, step, (size_t)column_count * 8, &record, err);
-    if (status != QPC_OK) return status;
+    qpc_status status;
+    qpc_record *record =
+        record_create(QPC_RECORD_STEP, step, (size_t)column_count * 8, &status, err);
+    if (record == NULL) return status;
     record->count = column_count;
     if (column_count > 0) memcpy(record->data, values, record->payload);
     *ret = record;
@@ -73,9 +78,9 @@ qpc_status qpc_record_contacts(int64_t step, const void *records, int32_t count,
     size_t size;
     if (count < 0 || record_size == 0 || !qpc_mul_size((size_t)count, record_size, &size))
         return qpc_fail(err, QPC_ERR_INVALID, "%d contacts of %zu bytes", count, record_size);
-    qpc_record *record = NULL;
-    qpc_status status = record_create(QPC_RECORD_CONTACTS, step, size, &record, err);
-    if (status != QPC_OK) return status;
+    qpc_status status;
+    qpc_record *record = record_create(QPC_RECORD_CONTACTS, step, size, &status, err);
+    if (record == NULL) return status;
     record->count = count;
     record->item_size = record_size;
     if (size > 0) memcpy(record->data, records, size);
@@ -87,9 +92,9 @@ static qpc_status record_texts(qpc_record_kind kind, int64_t step, const char *f
                                const char *second, qpc_record **ret, qpc_error *err) {
     size_t n1 = strlen(first) + 1, n2 = strlen(second) + 1, size;
     if (!qpc_add_size(n1, n2, &size)) return qpc_fail(err, QPC_ERR_LIMIT, "a text too long");
-    qpc_record *record = NULL;
-    qpc_status status = record_create(kind, step, size, &record, err);
-    if (status != QPC_OK) return status;
+    qpc_status status;
+    qpc_record *record = record_create(kind, step, size, &status, err);
+    if (record == NULL) return status;
     memcpy(record->data, first, n1);
     memcpy(record->data + n1, second, n2);
     *ret = record;

@@ -338,10 +338,7 @@ static qpc_status write_frame(qpc_runfile *file, const qpc_record *r, qpc_framec
     bind_text(s, 5, qpc_dtype_name(r->dtype));
     sqlite3_bind_int(s, 6, r->count);
     bind_text(s, 7, encoding);
-    if (size > 0)
-        sqlite3_bind_blob64(s, 8, data, size, SQLITE_STATIC);
-    else
-        sqlite3_bind_zeroblob(s, 8, 0);
+    sqlite3_bind_blob64(s, 8, data, size, SQLITE_STATIC);
     status = qpc_store_run(file->db, s, "cannot store a frame", err);
     if (status != QPC_OK) return status;
     if (sqlite3_changes(file->db) == 0) return note_duplicate(file, r->step, "frames", err);
@@ -404,10 +401,7 @@ static qpc_status write_contacts(qpc_runfile *file, const qpc_record *r, qpc_fra
     sqlite3_bind_int(s, 2, r->count);
     sqlite3_bind_int64(s, 3, (int64_t)r->item_size);
     bind_text(s, 4, encoding);
-    if (size > 0)
-        sqlite3_bind_blob64(s, 5, data, size, SQLITE_STATIC);
-    else
-        sqlite3_bind_zeroblob(s, 5, 0);
+    sqlite3_bind_blob64(s, 5, data, size, SQLITE_STATIC);
     status = qpc_store_run(file->db, s, "cannot store contacts", err);
     if (status != QPC_OK) return status;
     *bytes += size;

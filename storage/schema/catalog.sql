@@ -14,7 +14,7 @@ CREATE TABLE meshes(
     nodes_per_element INTEGER NOT NULL,
     size INTEGER NOT NULL,          -- of the canonical bytes
     created REAL NOT NULL,          -- s since 1970
-    encoding TEXT NOT NULL,         -- 'zstd' or 'raw'
+    encoding TEXT NOT NULL,         -- 'zstd'
     data BLOB NOT NULL              -- canonical bytes, encoded
 );
 

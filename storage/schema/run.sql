@@ -20,7 +20,7 @@ CREATE TABLE scene( -- one row
 CREATE TABLE meshes(
     sha256 BLOB NOT NULL PRIMARY KEY, -- of the canonical bytes, 32 bytes
     size INTEGER NOT NULL,          -- of the canonical bytes
-    encoding TEXT NOT NULL,         -- 'zstd' or 'raw'
+    encoding TEXT NOT NULL,         -- 'zstd'
     data BLOB NOT NULL              -- canonical bytes, encoded
 );
 CREATE TABLE bodies(
@@ -42,7 +42,7 @@ CREATE TABLE frames(
     hash INTEGER NOT NULL,          -- state hash, 0 for substeps
     dtype TEXT NOT NULL,            -- '<f4' or '<f8'
     nodes INTEGER NOT NULL,
-    encoding TEXT NOT NULL,         -- 'zstd' or 'raw': a key frame
+    encoding TEXT NOT NULL,         -- 'zstd': a key frame
     base INTEGER,                   -- NULL: a key frame; else the frame that a delta builds on
     data BLOB NOT NULL              -- positions (nodes x 3), m, row-major, encoded
 );
@@ -51,7 +51,7 @@ CREATE TABLE contacts(
     step INTEGER PRIMARY KEY,
     count INTEGER NOT NULL,
     record_size INTEGER NOT NULL,   -- bytes of one record
-    encoding TEXT NOT NULL,         -- 'zstd' or 'raw'
+    encoding TEXT NOT NULL,         -- 'zstd'
     data BLOB NOT NULL              -- count records, encoded
 );
 CREATE TABLE commands(
