@@ -11,6 +11,7 @@
 #include "storage/store.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -472,6 +473,7 @@ qpc_status qpc_runfile_checkpoint(qpc_runfile *file, bool *ret_blocked, qpc_erro
     *ret_blocked = false;
     if (!qpc_runfile_wants_checkpoint(file)) return QPC_OK;
     int in_log = 0, done = 0;
+    errno = 0;
     int rc = sqlite3_wal_checkpoint_v2(file->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &done);
     bool blocked = (rc & 0xff) == SQLITE_BUSY || (rc == SQLITE_OK && done < in_log);
     if (rc != SQLITE_OK && !blocked) return qpc_store_fail(file->db, rc, "cannot checkpoint", err);
