@@ -1,6 +1,8 @@
 /// Counted allocation, fault injection and the step arena. Counters of a thread are its own.
 #include "base/mem.h"
 
+#include "base/status.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,13 +115,16 @@ static qpc_arena_block *block_create(size_t size, qpc_arena_block *below) {
     return block;
 }
 
+/// Free the newest block.
+static void drop_head(qpc_arena *arena) {
+    qpc_arena_block *below = arena->head->below;
+    qpc_free(arena->head);
+    arena->head = below;
+}
+
 void qpc_arena_fini(qpc_arena *arena) {
     if (arena == NULL) return;
-    while (arena->head != NULL) {
-        qpc_arena_block *below = arena->head->below;
-        qpc_free(arena->head);
-        arena->head = below;
-    }
+    while (arena->head != NULL) drop_head(arena);
     memset(arena, 0, sizeof *arena);
 }
 
@@ -153,31 +158,30 @@ qpc_arena_mark qpc_arena_get_mark(const qpc_arena *arena) {
 }
 
 void qpc_arena_rewind(qpc_arena *arena, qpc_arena_mark mark) {
-    // Blocks newer than the mark go; the one kept at the bottom when the mark is "empty" stays,
-    // so that rewinding to the start does not allocate again.
-    while (arena->head != mark.block && arena->head->below != NULL) {
-        qpc_arena_block *below = arena->head->below;
-        qpc_free(arena->head);
-        arena->head = below;
-    }
+    // Blocks newer than the mark go; a mark of the empty arena leaves the oldest block, so that
+    // using the arena again does not allocate.
+    while (arena->head != mark.block && arena->head->below != NULL) drop_head(arena);
+    QPC_ASSERT(mark.block == NULL || arena->head == mark.block);
     arena->used = mark.block != NULL ? mark.used : 0;
     arena->total = mark.total;
 }
 
 void qpc_arena_reset(qpc_arena *arena) {
-    if (arena->head != NULL && arena->head->below != NULL) {
+    // Compared with the high water, not with the number of blocks: a rewind may have freed the
+    // blocks that the next step needs again.
+    if (arena->head != NULL &&
+        (arena->head->below != NULL || arena->head->size < arena->high_water)) {
         qpc_arena_block *joined = block_create(arena->high_water + arena->high_water / 4, NULL);
         if (joined == NULL) {
+            // The newest block is the largest as a rule: keep it, free the ones below.
             while (arena->head->below != NULL) {
-                qpc_arena_block *below = arena->head->below;
-                qpc_free(arena->head);
-                arena->head = below;
+                qpc_arena_block *older = arena->head->below;
+                arena->head->below = older->below;
+                qpc_free(older);
             }
         } else {
-            size_t high_water = arena->high_water;
-            qpc_arena_fini(arena);
+            while (arena->head != NULL) drop_head(arena);
             arena->head = joined;
-            arena->high_water = high_water;
         }
     }
     arena->used = 0;

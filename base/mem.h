@@ -51,10 +51,10 @@ void qpc_arena_fini(qpc_arena *arena);
 void *qpc_arena_alloc(qpc_arena *arena, size_t size);
 void *qpc_arena_array(qpc_arena *arena, size_t count, size_t size);    // NULL on overflow too
 qpc_arena_mark qpc_arena_get_mark(const qpc_arena *arena);
-/// Give back everything allocated since the mark.
+/// Give back everything allocated since the mark (which no reset may have followed).
 void qpc_arena_rewind(qpc_arena *arena, qpc_arena_mark mark);
-/// Empty the arena; if it has more than one block, replace them by one of the high-water size
-/// (if that cannot be had, the blocks stay as they are).
+/// Empty the arena; if it is less than one block of the high-water size, replace what it has by
+/// one (if that cannot be had, the newest block stays and the next reset tries again).
 void qpc_arena_reset(qpc_arena *arena);
 
 #endif

@@ -5,7 +5,8 @@
 #include <stddef.h>
 
 /// names is NULL-terminated. Damerau-Levenshtein distance, case-insensitive; NULL if nothing is
-/// within max(2, a third of the length). Never allocates; text beyond 64 bytes is cut.
+/// within max(2, a third of the length), or if the two share nothing. Of equals the first in the
+/// list. Never allocates; text beyond 64 bytes is cut.
 const char *qpc_nearest(const char *name, size_t size, const char *const *names);
 
 #endif

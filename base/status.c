@@ -6,31 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/// Cut s to fit size bytes without splitting a UTF-8 sequence (s may fill all of size).
-static void cut_utf8(char *s, size_t size) {
-    size_t n = strnlen(s, size);
-    if (n < size - 1) return;
-    n = size - 1;
-    while (n > 0 && ((unsigned char)s[n] & 0xC0U) == 0x80U) n--;
-    s[n] = '\0';
+/// Drop the head of a UTF-8 sequence that was cut at the end of s.
+static void drop_partial_utf8(char *s) {
+    size_t n = strlen(s), head = n;
+    while (head > 0 && n - head < 3 && ((unsigned char)s[head - 1] & 0xC0U) == 0x80U) head--;
+    if (head == 0) return;
+    unsigned char c = (unsigned char)s[head - 1];
+    size_t needs = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
+    if (needs > n - head + 1) s[head - 1] = '\0';
 }
 
-static void set_message(qpc_error *err, size_t used, const char *format, va_list args) {
-    // One spare byte tells a cut text from one that fits exactly.
-    char *out = err->message + used;
-    size_t room = sizeof err->message - used;
-    int wanted = vsnprintf(out, room, format, args);
-    if (wanted < 0) out[0] = '\0';
-    if (wanted >= (int)room) cut_utf8(err->message, sizeof err->message - 1);
+/// Copy text, cut at a character if it is too long.
+static void copy_cut(char *out, size_t size, const char *text) {
+    if (snprintf(out, size, "%s", text) >= (int)size) drop_partial_utf8(out);
+}
+
+/// The arguments may point into err itself (a message that is wrapped by a caller), so the text is
+/// made on the stack and err is written last.
+__attribute__((format(printf, 4, 0))) static void set(qpc_error *err, qpc_status status,
+                                                      const char *where, const char *format,
+                                                      va_list args) {
+    char message[sizeof err->message], path[sizeof err->where];
+    copy_cut(path, sizeof path, where);
+    size_t used = 0;
+    if (path[0] != '\0') used = (size_t)snprintf(message, sizeof message, "%s: ", path);
+    int wanted = vsnprintf(message + used, sizeof message - used, format, args);
+    if (wanted < 0) message[used] = '\0';
+    if (wanted >= (int)(sizeof message - used)) drop_partial_utf8(message);
+    err->status = status;
+    memcpy(err->where, path, sizeof path);
+    memcpy(err->message, message, sizeof message);
 }
 
 qpc_status qpc_fail(qpc_error *err, qpc_status status, const char *format, ...) {
     if (err != NULL) {
         va_list args;
-        err->status = status;
-        err->where[0] = '\0';
         va_start(args, format);
-        set_message(err, 0, format, args);
+        set(err, status, "", format, args);
         va_end(args);
     }
     return status;
@@ -40,12 +52,8 @@ qpc_status qpc_fail_at(qpc_error *err, qpc_status status, const char *where, con
                        ...) {
     if (err != NULL) {
         va_list args;
-        err->status = status;
-        snprintf(err->where, sizeof err->where, "%s", where);
-        cut_utf8(err->where, sizeof err->where);
-        int used = snprintf(err->message, sizeof err->message, "%s: ", err->where);
         va_start(args, format);
-        set_message(err, (size_t)used, format, args);
+        set(err, status, where != NULL ? where : "", format, args);
         va_end(args);
     }
     return status;

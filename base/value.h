@@ -88,10 +88,14 @@ qpc_value qpc_text_borrow(const char *c_string);
 qpc_value qpc_bin_borrow(const void *bytes, size_t size);
 /// shape is copied; data borrowed.
 qpc_value qpc_tensor_borrow(qpc_dtype dtype, int32_t ndim, const int64_t *shape, const void *data);
+/// Bytes of a tensor; false for a negative size, more dimensions than QPC_TENSOR_MAX_DIMS, or a
+/// product that overflows. Check shapes from outside with it before qpc_tensor_borrow().
+bool qpc_tensor_bytes(qpc_dtype dtype, int32_t ndim, const int64_t *shape, size_t *ret);
 
 // ---- making trees ----
-/// Copies; ret is nil on QPC_ERR_MEMORY.
+/// Copies; ret is nil on QPC_ERR_MEMORY. Owned text is NUL-terminated as well as counted.
 qpc_status qpc_text_copy(const char *c_string, qpc_value *ret);
+qpc_status qpc_str_copy(const char *bytes, size_t size, qpc_value *ret);
 qpc_status qpc_bin_copy(const void *bytes, size_t size, qpc_value *ret);
 qpc_status qpc_tensor_copy(qpc_dtype dtype, int32_t ndim, const int64_t *shape, const void *data,
                            qpc_value *ret);
@@ -103,9 +107,13 @@ qpc_status qpc_list_push(qpc_value *list, qpc_value item);
 qpc_status qpc_map_set(qpc_value *map, const char *key, qpc_value item);
 /// The same, with a copy of the key.
 qpc_status qpc_map_set_copy(qpc_value *map, const char *key, size_t key_size, qpc_value item);
+/// For decoders: add a pair without looking for the key, in constant time. Takes key (QPC_STR, may
+/// be borrowed) and item, also on failure. The caller knows that the key is new.
+qpc_status qpc_map_append(qpc_value *map, qpc_value key, qpc_value item);
 /// Deep copy that borrows nothing.
 qpc_status qpc_value_copy(const qpc_value *v, qpc_value *ret);
-/// Deep equality; ints and reals of equal value are equal, maps compare without order.
+/// Deep equality; ints and reals of equal value are equal, maps compare without order, tensors by
+/// dtype, shape and bytes.
 bool qpc_value_equal(const qpc_value *a, const qpc_value *b);
 
 // ---- reading ----
