@@ -89,7 +89,9 @@ void qpc_hash64_destroy(qpc_hash64 *h) {
     if (h != NULL) qpc_free(h->block);
 }
 
-void qpc_hash64_reset(qpc_hash64 *h) { XXH3_64bits_reset(&h->state); }
+void qpc_hash64_reset(qpc_hash64 *h) {
+    XXH3_64bits_reset(&h->state);
+}
 
 void qpc_hash64_bytes(qpc_hash64 *h, const void *data, size_t size) {
     if (size > 0) XXH3_64bits_update(&h->state, data, size);
@@ -115,7 +117,9 @@ void qpc_hash64_doubles(qpc_hash64 *h, const double *v, size_t count) {
     }
 }
 
-uint64_t qpc_hash64_digest(const qpc_hash64 *h) { return XXH3_64bits_digest(&h->state); }
+uint64_t qpc_hash64_digest(const qpc_hash64 *h) {
+    return XXH3_64bits_digest(&h->state);
+}
 
 // ---- hex, random, comparison ----
 

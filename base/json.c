@@ -1,8 +1,8 @@
 /// JSON by jansson in, by hand out (exact reals, tensors, canonical keys). Any thread.
 ///
 /// jansson allocates through base/mem for the whole process, so that fault injection reaches it;
-/// a thread-local flag tells its out-of-memory apart from its other errors. Depth is checked over
-/// the bytes before jansson sees them, since its own limit is far deeper than ours.
+/// a thread-local flag tells its out-of-memory apart from its other errors. Depth and NUL bytes are
+/// checked before jansson sees them, since its own limit is far deeper than ours.
 #include "base/json.h"
 
 #include "base/mem.h"
@@ -26,30 +26,39 @@ static void *json_alloc(size_t size) {
     return p;
 }
 
-static void use_our_memory(void) { json_set_alloc_funcs(json_alloc, qpc_free); }
+static void use_our_memory(void) {
+    json_set_alloc_funcs(json_alloc, qpc_free);
+}
 
 // ---- reading ----
 
-static qpc_status check_depth(const char *text, size_t size, qpc_error *err) {
+/// What jansson does not see to: depth, and NUL bytes, which it skips.
+static qpc_status check_bytes(const char *text, size_t size, qpc_error *err) {
     int depth = 0, line = 1;
     size_t line_start = 0;
     bool in_string = false;
+    bool escaped = false;
     for (size_t i = 0; i < size; i++) {
-        char c = text[i];
+        char c = text[i], where[60];
         if (c == '\n') {
             line++;
             line_start = i + 1;
         }
+        if (c == '\0') {
+            snprintf(where, sizeof where, "line %d, column %zu", line, i - line_start + 1);
+            return qpc_fail_at(err, QPC_ERR_INVALID, where, "not JSON: a NUL byte");
+        }
         if (in_string) {
-            if (c == '\\')
-                i++;
+            if (escaped)
+                escaped = false;
+            else if (c == '\\')
+                escaped = true;
             else if (c == '"')
                 in_string = false;
         } else if (c == '"') {
             in_string = true;
         } else if (c == '[' || c == '{') {
             if (++depth > PARSE_DEPTH) {
-                char where[60];
                 snprintf(where, sizeof where, "line %d, column %zu", line, i - line_start + 1);
                 return qpc_fail_at(err, QPC_ERR_INVALID, where, "nested deeper than %d levels",
                                    PARSE_DEPTH);
@@ -66,11 +75,20 @@ static qpc_status convert(const json_t *json, qpc_value *ret) {
     qpc_value v = qpc_nil(), child;
     *ret = qpc_nil();
     switch (json_typeof(json)) {
-    case JSON_NULL: break;
-    case JSON_TRUE: v = qpc_bool(true); break;
-    case JSON_FALSE: v = qpc_bool(false); break;
-    case JSON_INTEGER: v = qpc_int(json_integer_value(json)); break;
-    case JSON_REAL: v = qpc_real(json_real_value(json)); break;
+    case JSON_NULL:
+        break;
+    case JSON_TRUE:
+        v = qpc_bool(true);
+        break;
+    case JSON_FALSE:
+        v = qpc_bool(false);
+        break;
+    case JSON_INTEGER:
+        v = qpc_int(json_integer_value(json));
+        break;
+    case JSON_REAL:
+        v = qpc_real(json_real_value(json));
+        break;
     case JSON_STRING:
         status = qpc_str_copy(json_string_value(json), json_string_length(json), &v);
         break;
@@ -111,7 +129,7 @@ qpc_status qpc_json_parse(const char *text, size_t size, qpc_value *ret, qpc_err
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, use_our_memory);
 
-    qpc_status status = check_depth(text, size, err);
+    qpc_status status = check_bytes(text, size, err);
     if (status != QPC_OK) return status;
 
     json_error_t error;
@@ -160,7 +178,9 @@ static bool put(writer *w, const char *bytes, size_t size) {
     return true;
 }
 
-static bool put_text(writer *w, const char *text) { return put(w, text, strlen(text)); }
+static bool put_text(writer *w, const char *text) {
+    return put(w, text, strlen(text));
+}
 
 /// A new line and its indentation, or nothing when everything goes on one line.
 static bool put_break(writer *w, int depth) {
@@ -252,13 +272,19 @@ static bool put_tensor_item(writer *w, const qpc_tensor *t, size_t index) {
     int64_t i64;
     uint64_t u64;
     switch (t->dtype) {
-    case QPC_F64: memcpy(&d, p, sizeof d); return put_real(w, d, false);
-    case QPC_F32: memcpy(&f, p, sizeof f); return put_real(w, (double)f, true);
+    case QPC_F64:
+        memcpy(&d, p, sizeof d);
+        return put_real(w, d, false);
+    case QPC_F32:
+        memcpy(&f, p, sizeof f);
+        return put_real(w, (double)f, true);
     case QPC_I32:
         memcpy(&i32, p, sizeof i32);
         snprintf(text, sizeof text, "%" PRId32, i32);
         break;
-    case QPC_U8: snprintf(text, sizeof text, "%u", *(const unsigned char *)p); break;
+    case QPC_U8:
+        snprintf(text, sizeof text, "%u", *(const unsigned char *)p);
+        break;
     case QPC_I64:
         memcpy(&i64, p, sizeof i64);
         snprintf(text, sizeof text, "%" PRId64, i64);
@@ -346,8 +372,12 @@ static qpc_status put_value(writer *w, const qpc_value *v, int depth) {
     size_t index = 0;
     if (depth > WRITE_DEPTH) return QPC_ERR_INVALID;
     switch (v->kind) {
-    case QPC_NIL: ok = put_text(w, "null"); break;
-    case QPC_BOOL: ok = put_text(w, v->b ? "true" : "false"); break;
+    case QPC_NIL:
+        ok = put_text(w, "null");
+        break;
+    case QPC_BOOL:
+        ok = put_text(w, v->b ? "true" : "false");
+        break;
     case QPC_INT:
         if (v->is_unsigned)
             snprintf(text, sizeof text, "%" PRIu64, v->u);
@@ -355,12 +385,22 @@ static qpc_status put_value(writer *w, const qpc_value *v, int depth) {
             snprintf(text, sizeof text, "%" PRId64, v->i);
         ok = put_text(w, text);
         break;
-    case QPC_REAL: ok = put_real(w, v->real, false); break;
-    case QPC_STR: ok = put_string(w, v->str.bytes, v->str.size); break;
-    case QPC_BIN: ok = put_hex(w, (const unsigned char *)v->str.bytes, v->str.size); break;
-    case QPC_TENSOR: ok = put_tensor(w, &v->tensor, 0, depth, &index); break;
-    case QPC_LIST: return put_list(w, v, depth);
-    case QPC_MAP: return put_map(w, v, depth);
+    case QPC_REAL:
+        ok = put_real(w, v->real, false);
+        break;
+    case QPC_STR:
+        ok = put_string(w, v->str.bytes, v->str.size);
+        break;
+    case QPC_BIN:
+        ok = put_hex(w, (const unsigned char *)v->str.bytes, v->str.size);
+        break;
+    case QPC_TENSOR:
+        ok = put_tensor(w, &v->tensor, 0, depth, &index);
+        break;
+    case QPC_LIST:
+        return put_list(w, v, depth);
+    case QPC_MAP:
+        return put_map(w, v, depth);
     }
     return ok ? QPC_OK : QPC_ERR_MEMORY;
 }

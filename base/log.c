@@ -124,8 +124,8 @@ bool qpc_log_admit(qpc_log_limit *limit, int64_t interval_ms, int64_t *ret_suppr
     clock_gettime(CLOCK_MONOTONIC, &t);
     int64_t now_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
     int64_t next_ns = atomic_load(&limit->next_ns);
-    if (now_ns < next_ns ||
-        !atomic_compare_exchange_strong(&limit->next_ns, &next_ns, now_ns + interval_ms * 1000000)) {
+    if (now_ns < next_ns || !atomic_compare_exchange_strong(&limit->next_ns, &next_ns,
+                                                            now_ns + interval_ms * 1000000)) {
         atomic_fetch_add(&limit->suppressed, 1);
         return false;
     }

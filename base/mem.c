@@ -8,7 +8,7 @@
 #include <string.h>
 
 static _Thread_local uint64_t thread_allocations;
-static _Thread_local uint64_t fail_countdown;    // 0 = off
+static _Thread_local uint64_t fail_countdown; // 0 = off
 static _Thread_local bool fail_after, fail_seen;
 static atomic_int_fast64_t live_blocks;
 
@@ -33,9 +33,20 @@ static void *counted(void *p) {
     return p;
 }
 
-bool qpc_mul_size(size_t a, size_t b, size_t *ret) { return !__builtin_mul_overflow(a, b, ret); }
+// The builtins write the wrapped result, so it goes through a local.
+bool qpc_mul_size(size_t a, size_t b, size_t *ret) {
+    size_t product;
+    if (__builtin_mul_overflow(a, b, &product)) return false;
+    *ret = product;
+    return true;
+}
 
-bool qpc_add_size(size_t a, size_t b, size_t *ret) { return !__builtin_add_overflow(a, b, ret); }
+bool qpc_add_size(size_t a, size_t b, size_t *ret) {
+    size_t sum;
+    if (__builtin_add_overflow(a, b, &sum)) return false;
+    *ret = sum;
+    return true;
+}
 
 void *qpc_alloc(size_t size) {
     if (!admit()) return NULL;
@@ -79,7 +90,9 @@ void qpc_free(void *p) {
     free(p);
 }
 
-uint64_t qpc_mem_thread_allocations(void) { return thread_allocations; }
+uint64_t qpc_mem_thread_allocations(void) {
+    return thread_allocations;
+}
 
 int64_t qpc_mem_live_blocks(void) {
     return atomic_load_explicit(&live_blocks, memory_order_relaxed);
@@ -91,7 +104,13 @@ void qpc_mem_fail_at(uint64_t nth, bool and_after) {
     fail_seen = false;
 }
 
-bool qpc_mem_failed(void) { return fail_seen; }
+void qpc_mem_disarm(void) {
+    fail_countdown = 0;
+}
+
+bool qpc_mem_failed(void) {
+    return fail_seen;
+}
 
 // ---- arena ----
 
@@ -99,8 +118,8 @@ enum { ARENA_ALIGN = 64, ARENA_FIRST = 64 * 1024 };
 
 struct qpc_arena_block {
     qpc_arena_block *below;
-    size_t size;           // payload bytes
-    unsigned char *data;   // aligned start of the payload, inside this allocation
+    size_t size;         // payload bytes
+    unsigned char *data; // aligned start of the payload, inside this allocation
 };
 
 static qpc_arena_block *block_create(size_t size, qpc_arena_block *below) {

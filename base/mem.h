@@ -28,6 +28,8 @@ int64_t qpc_mem_live_blocks(void);
 /// Fault injection, calling thread only: the nth allocation from now (1 = the next) returns NULL,
 /// and so does every one after it if `and_after`. 0 turns it off.
 void qpc_mem_fail_at(uint64_t nth, bool and_after);
+/// Turn it off, but keep what qpc_mem_failed() says.
+void qpc_mem_disarm(void);
 /// True if a failure has been injected since qpc_mem_fail_at().
 bool qpc_mem_failed(void);
 

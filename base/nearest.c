@@ -10,7 +10,9 @@ static unsigned char lower(char c) {
     return (unsigned char)(u >= 'A' && u <= 'Z' ? u + ('a' - 'A') : u);
 }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
 
 static size_t distance(const char *a, size_t m, const char *b, size_t n) {
     size_t rows[3][NAME_MAX_SIZE + 1];

@@ -158,7 +158,9 @@ qpc_status qpc_queue_push(qpc_queue *queue, void *item, uint64_t weight, int64_t
     return status;
 }
 
-void *qpc_queue_try_pop(qpc_queue *queue) { return qpc_queue_pop(queue, 0); }
+void *qpc_queue_try_pop(qpc_queue *queue) {
+    return qpc_queue_pop(queue, 0);
+}
 
 void *qpc_queue_pop(qpc_queue *queue, int64_t timeout_ms) {
     void *item = NULL;

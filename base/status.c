@@ -23,9 +23,8 @@ static void copy_cut(char *out, size_t size, const char *text) {
 
 /// The arguments may point into err itself (a message that is wrapped by a caller), so the text is
 /// made on the stack and err is written last.
-__attribute__((format(printf, 4, 0))) static void set(qpc_error *err, qpc_status status,
-                                                      const char *where, const char *format,
-                                                      va_list args) {
+__attribute__((format(printf, 4, 0))) static void
+set(qpc_error *err, qpc_status status, const char *where, const char *format, va_list args) {
     char message[sizeof err->message], path[sizeof err->where];
     copy_cut(path, sizeof path, where);
     size_t used = 0;
@@ -61,9 +60,11 @@ qpc_status qpc_fail_at(qpc_error *err, qpc_status status, const char *where, con
 
 const char *qpc_status_name(qpc_status status) {
     switch (status) {
-    case QPC_OK: return "OK";
+    case QPC_OK:
+        return "OK";
 #define QPC_STATUS_CASE(name, code, text)                                                          \
-    case QPC_ERR_##name: return #name;
+    case QPC_ERR_##name:                                                                           \
+        return #name;
         QPC_STATUS_LIST(QPC_STATUS_CASE)
 #undef QPC_STATUS_CASE
     }
@@ -72,9 +73,11 @@ const char *qpc_status_name(qpc_status status) {
 
 const char *qpc_status_text(qpc_status status) {
     switch (status) {
-    case QPC_OK: return "no error";
+    case QPC_OK:
+        return "no error";
 #define QPC_STATUS_CASE(name, code, text)                                                          \
-    case QPC_ERR_##name: return text;
+    case QPC_ERR_##name:                                                                           \
+        return text;
         QPC_STATUS_LIST(QPC_STATUS_CASE)
 #undef QPC_STATUS_CASE
     }

@@ -24,9 +24,13 @@ static const struct {
 };
 enum { DTYPE_COUNT = sizeof dtypes / sizeof dtypes[0] };
 
-size_t qpc_dtype_size(qpc_dtype dtype) { return dtypes[dtype].size; }
+size_t qpc_dtype_size(qpc_dtype dtype) {
+    return dtypes[dtype].size;
+}
 
-const char *qpc_dtype_name(qpc_dtype dtype) { return dtypes[dtype].name; }
+const char *qpc_dtype_name(qpc_dtype dtype) {
+    return dtypes[dtype].name;
+}
 
 bool qpc_dtype_from_name(const char *name, size_t size, qpc_dtype *ret) {
     for (int i = 0; i < DTYPE_COUNT; i++) {
@@ -39,7 +43,9 @@ bool qpc_dtype_from_name(const char *name, size_t size, qpc_dtype *ret) {
 }
 
 /// Free bytes that the tree owns; the const of the view is not the owner's.
-static void free_bytes(const void *bytes) { qpc_free((void *)(uintptr_t)bytes); }
+static void free_bytes(const void *bytes) {
+    qpc_free((void *)(uintptr_t)bytes);
+}
 
 void qpc_value_fini(qpc_value *v) {
     if (v == NULL) return;
@@ -65,24 +71,33 @@ void qpc_value_fini(qpc_value *v) {
     case QPC_NIL:
     case QPC_BOOL:
     case QPC_INT:
-    case QPC_REAL: break;
+    case QPC_REAL:
+        break;
     }
     *v = qpc_nil();
 }
 
 // ---- making scalars ----
 
-qpc_value qpc_nil(void) { return (qpc_value){.kind = QPC_NIL}; }
+qpc_value qpc_nil(void) {
+    return (qpc_value){.kind = QPC_NIL};
+}
 
-qpc_value qpc_bool(bool b) { return (qpc_value){.kind = QPC_BOOL, .b = b}; }
+qpc_value qpc_bool(bool b) {
+    return (qpc_value){.kind = QPC_BOOL, .b = b};
+}
 
-qpc_value qpc_int(int64_t i) { return (qpc_value){.kind = QPC_INT, .i = i}; }
+qpc_value qpc_int(int64_t i) {
+    return (qpc_value){.kind = QPC_INT, .i = i};
+}
 
 qpc_value qpc_uint(uint64_t u) {
     return (qpc_value){.kind = QPC_INT, .is_unsigned = u > INT64_MAX, .u = u};
 }
 
-qpc_value qpc_real(double d) { return (qpc_value){.kind = QPC_REAL, .real = d}; }
+qpc_value qpc_real(double d) {
+    return (qpc_value){.kind = QPC_REAL, .real = d};
+}
 
 qpc_value qpc_str_borrow(const char *bytes, size_t size) {
     return (qpc_value){.kind = QPC_STR, .str = {bytes, size}};
@@ -163,9 +178,13 @@ qpc_status qpc_tensor_copy(qpc_dtype dtype, int32_t ndim, const int64_t *shape, 
     return QPC_OK;
 }
 
-qpc_value qpc_list(void) { return (qpc_value){.kind = QPC_LIST}; }
+qpc_value qpc_list(void) {
+    return (qpc_value){.kind = QPC_LIST};
+}
 
-qpc_value qpc_map(void) { return (qpc_value){.kind = QPC_MAP}; }
+qpc_value qpc_map(void) {
+    return (qpc_value){.kind = QPC_MAP};
+}
 
 qpc_status qpc_list_push(qpc_value *list, qpc_value item) {
     QPC_ASSERT(list->kind == QPC_LIST);
@@ -231,7 +250,8 @@ qpc_status qpc_value_copy(const qpc_value *v, qpc_value *ret) {
     *ret = qpc_nil();
     switch (v->kind) {
     case QPC_STR:
-    case QPC_BIN: return copy_as(v->kind, v->str.bytes, v->str.size, ret);
+    case QPC_BIN:
+        return copy_as(v->kind, v->str.bytes, v->str.size, ret);
     case QPC_TENSOR:
         return qpc_tensor_copy(v->tensor.dtype, v->tensor.ndim, v->tensor.shape, v->tensor.data,
                                ret);
@@ -258,7 +278,8 @@ qpc_status qpc_value_copy(const qpc_value *v, qpc_value *ret) {
     case QPC_NIL:
     case QPC_BOOL:
     case QPC_INT:
-    case QPC_REAL: break;
+    case QPC_REAL:
+        break;
     }
     if (status != QPC_OK)
         qpc_value_fini(&copy);
@@ -279,10 +300,14 @@ bool qpc_value_equal(const qpc_value *a, const qpc_value *b) {
     if (a->kind == QPC_REAL && b->kind == QPC_INT) return int_equals_real(b, a->real);
     if (a->kind != b->kind) return false;
     switch (a->kind) {
-    case QPC_NIL: return true;
-    case QPC_BOOL: return a->b == b->b;
-    case QPC_INT: return a->is_unsigned == b->is_unsigned && a->u == b->u;
-    case QPC_REAL: return a->real == b->real;
+    case QPC_NIL:
+        return true;
+    case QPC_BOOL:
+        return a->b == b->b;
+    case QPC_INT:
+        return a->is_unsigned == b->is_unsigned && a->u == b->u;
+    case QPC_REAL:
+        return a->real == b->real;
     case QPC_STR:
     case QPC_BIN:
         return a->str.size == b->str.size &&
@@ -343,8 +368,10 @@ static const char *describe(const qpc_value *v, char out[TEXT_SIZE]) {
     size_t n = 0;
     if (v == NULL) return "it is missing";
     switch (v->kind) {
-    case QPC_NIL: return "got null";
-    case QPC_BOOL: return v->b ? "got true" : "got false";
+    case QPC_NIL:
+        return "got null";
+    case QPC_BOOL:
+        return v->b ? "got true" : "got false";
     case QPC_INT:
         if (v->is_unsigned)
             snprintf(out, TEXT_SIZE, "got %" PRIu64, v->u);
@@ -362,9 +389,15 @@ static const char *describe(const qpc_value *v, char out[TEXT_SIZE]) {
         snprintf(out, TEXT_SIZE, "got %.150s", quote_some(v->str.bytes, v->str.size, quoted));
         return out;
     }
-    case QPC_BIN: snprintf(out, TEXT_SIZE, "got %zu bytes (bin)", v->str.size); return out;
-    case QPC_LIST: snprintf(out, TEXT_SIZE, "got a list of %" PRId32, v->list.count); return out;
-    case QPC_MAP: snprintf(out, TEXT_SIZE, "got a map of %" PRId32, v->map.count); return out;
+    case QPC_BIN:
+        snprintf(out, TEXT_SIZE, "got %zu bytes (bin)", v->str.size);
+        return out;
+    case QPC_LIST:
+        snprintf(out, TEXT_SIZE, "got a list of %" PRId32, v->list.count);
+        return out;
+    case QPC_MAP:
+        snprintf(out, TEXT_SIZE, "got a map of %" PRId32, v->map.count);
+        return out;
     case QPC_TENSOR:
         n = (size_t)snprintf(out, TEXT_SIZE, "got an array of %s, shape (",
                              qpc_dtype_name(v->tensor.dtype));
@@ -493,7 +526,8 @@ static qpc_value tensor_item(const qpc_tensor *t, int64_t index) {
         memcpy(&i, p, sizeof i);
         return qpc_int(i);
     }
-    case QPC_U8: return qpc_int(*(const unsigned char *)p);
+    case QPC_U8:
+        return qpc_int(*(const unsigned char *)p);
     case QPC_I64: {
         int64_t i;
         memcpy(&i, p, sizeof i);
@@ -568,8 +602,8 @@ static qpc_status store_list(const qpc_value *v, bool nested, int64_t columns,
         }
         snprintf(wanted, sizeof wanted, "a list of %" PRId64 " numbers", columns);
         if (row->kind == QPC_TENSOR && row->tensor.ndim == 1 && row->tensor.shape[0] == columns) {
-            qpc_status status = store_tensor(&row->tensor, columns, rule, where, r, out,
-                                             (int64_t)r * columns, err);
+            qpc_status status =
+                store_tensor(&row->tensor, columns, rule, where, r, out, (int64_t)r * columns, err);
             if (status != QPC_OK) return status;
             continue;
         }
@@ -595,8 +629,8 @@ static qpc_status read_matrix(const qpc_value *v, const char *where, int64_t col
     // The number of rows, by shape alone.
     if (v != NULL && v->kind == QPC_LIST) {
         int32_t count = v->list.count;
-        nested = count > 0 &&
-                 (v->list.items[0].kind == QPC_LIST || v->list.items[0].kind == QPC_TENSOR);
+        nested =
+            count > 0 && (v->list.items[0].kind == QPC_LIST || v->list.items[0].kind == QPC_TENSOR);
         if (nested)
             rows = count;
         else if (count % columns == 0)
@@ -622,12 +656,11 @@ static qpc_status read_matrix(const qpc_value *v, const char *where, int64_t col
                     ? qpc_alloc_array(count, element)
                     : NULL;
     if (out == NULL)
-        return qpc_fail_at(err, QPC_ERR_MEMORY, where,
-                           "no memory for %" PRId64 " rows of %" PRId64, rows, columns);
-    qpc_status status =
-        v->kind == QPC_TENSOR
-            ? store_tensor(&v->tensor, columns, rule, where, -1, out, 0, err)
-            : store_list(v, nested, columns, rule, where, out, err);
+        return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory for %" PRId64 " rows of %" PRId64,
+                           rows, columns);
+    qpc_status status = v->kind == QPC_TENSOR
+                            ? store_tensor(&v->tensor, columns, rule, where, -1, out, 0, err)
+                            : store_list(v, nested, columns, rule, where, out, err);
     if (status != QPC_OK) {
         qpc_free(out);
         return status;
