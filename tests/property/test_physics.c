@@ -287,7 +287,9 @@ static void a_driven_particle_keeps_its_velocity_and_reports_the_force(void **st
     oracle dv = oracle_read("fixed_velocity_reaction_step", 0, 1);
     assert_near(simulation_x(&sim, 0)[0], -0.02, 1e-16);
     assert_near(simulation_v(&sim, 1)[0], -1.5 + dv.value, dv.tolerance);
-    assert_oracle(reaction(&sim, 0, 0), "fixed_velocity_reaction_step", 2, 0);
+    // the oracle's particle moves already; ours is at rest until the step: m V / dt besides
+    oracle force = oracle_read("fixed_velocity_reaction_step", 2, 0);
+    assert_near(reaction(&sim, 0, 0) + 10000 * 2 / 0.01, force.value, force.tolerance);
     simulation_end(&sim);
 }
 static void a_row_of_particles_takes_up_a_push_in_one_step(void **state) {
@@ -341,14 +343,15 @@ static void contact_between_free_cables_keeps_the_momentum(void **state) {
 
 // Mean acceleration of the masses between times t0 and t1 of the fall.
 static double atwood(double dt, double t0, double t1) {
-    // No initial gap beyond what a polygon over a polygon needs: chords of 50 mm sag 0.3 mm.
+    // No initial gap beyond what a polygon over a polygon needs: chords of 50 mm sag 0.3 mm. Stiff: at
+    // 1e6 N/m the masses still swing on the cable's stretch, which shows as 0.3 % over this window.
     simulation sim;
     text t = {.used = 0};
     put(&t,
         "{'dt': %.17g, 'gravity': [0, -10, 0], 'bodies': [{'kind': 'static', 'mesh':"
         "{'generate': {'kind': 'sheave', 'triangles': 13722, 'radius': 1}}},"
         "{'kind': 'cable', 'nodes': {'generate': {'kind': 'pulley', 'count': 121,"
-        "'spacing': 0.05, 'radius': 1.0304, 'extra': 0}}, 'stiffness': 1e6, 'radius':"
+        "'spacing': 0.05, 'radius': 1.0304, 'extra': 0}}, 'stiffness': 1e7, 'radius':"
         "0.03, 'mass': {'all': %.17g, 'first': 2, 'last': 1}}]}",
         dt, 0.01 / 119);
     simulation_start(&sim, t.c);
