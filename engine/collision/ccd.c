@@ -163,6 +163,7 @@ static void write_hit(bool vt, const motion *m, double t, bool uncertain, int it
     at_time(vt ? 3 : 4, m, t, w);
     if (vt) {
         d = qpc_origin_triangle(w, bary);
+        qpc_refine_bary(w, d, bary);
         ret->weight[0] = 1;
         for (int i = 0; i < 3; i++) ret->weight[i + 1] = -bary[i];
     } else {

@@ -326,6 +326,13 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
                             (int)m->surface);
         if (follow(m, x0, x1)) det->rebuild = true;
     }
+    if (det->rebuild) {
+        memset(det->vt, 0, (size_t)det->feature_count * sizeof *det->vt);
+        memset(det->ee, 0, (size_t)det->feature_count * sizeof *det->ee);
+        memset(det->cc, 0, (size_t)det->feature_count * sizeof *det->cc);
+        det->items_used = 0;
+        det->live = 0;
+    }
     bool changed = false;
     qpc_status status = update_chains(det, x0, x1, &changed, err);
     if (status != QPC_OK) {

@@ -76,6 +76,10 @@ static inline qpc_vec3 qpc_origin_triangle(const qpc_vec3 w[3], double *bary) {
     return best;
 }
 
+/// The weights of an inner closest point d again, so that they reproduce d also on slivers, whose
+/// areas (what bary comes from) are mostly rounding: shift weight along the longest side.
+void qpc_refine_bary(const qpc_vec3 w[3], qpc_vec3 d, double bary[3]);
+
 /// Closest difference of two edges given w = {a0 - b0, a0 - b1, a1 - b0}: the point nearest to the
 /// origin of w0 + s (a1 - a0) - t (b1 - b0).
 static inline qpc_vec3 qpc_origin_edges(const qpc_vec3 w[3], double *ret_s, double *ret_t) {

@@ -1,5 +1,5 @@
 /// Generators of test geometry; see generate.h.
-#include "bench/support/generate.h"
+#include "tests/support/generate.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /// Meshes and cables of the demo scenes, generated: what benches and tests of collision run on.
-#ifndef QPC_BENCH_SUPPORT_GENERATE_H
-#define QPC_BENCH_SUPPORT_GENERATE_H
+#ifndef QPC_TESTS_SUPPORT_GENERATE_H
+#define QPC_TESTS_SUPPORT_GENERATE_H
 
 #include "base/array.h"
 #include "engine/geometry/mesh.h"
