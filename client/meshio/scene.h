@@ -10,9 +10,10 @@
 #include "client/meshio/meshdata.h"
 
 /// Takes a mesh that the scene uses (uploads it, as a rule) and gives its SHA-256 as 64 hex digits.
-/// name: the kind of generator or the file's name. The mesh is borrowed for the call.
+/// name: the kind of generator or the file's name. The mesh is freed after the call, unless the sink
+/// took it by zeroing *mesh.
 typedef qpc_status (*qpc_mesh_sink)(void *user, const char *where, const char *name,
-                                    const qpc_mesh_data *mesh, char ret_sha256[65], qpc_error *err);
+                                    qpc_mesh_data *mesh, char ret_sha256[65], qpc_error *err);
 
 /// Read and parse one JSON file (at most 256 MiB). Messages name the file, and line and column of a
 /// mistake. QPC_ERR_NOT_FOUND, QPC_ERR_IO, QPC_ERR_LIMIT, QPC_ERR_INVALID, QPC_ERR_MEMORY.
