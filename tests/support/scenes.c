@@ -48,7 +48,7 @@ qpc_status qpc_test_meshes_add(qpc_test_meshes *meshes, const double *vertices,
     else meshes->mesh[meshes->count++] = mesh;
     return QPC_OK;
 }
-static qpc_status sink(void *user, const char *where, const char *name, const qpc_mesh_data *mesh,
+static qpc_status sink(void *user, const char *where, const char *name, qpc_mesh_data *mesh,
                        char ret_sha256[65], qpc_error *err) {
     (void)where, (void)name;
     return qpc_test_meshes_add(user, mesh->vertices, mesh->vertex_count, mesh->elements,
