@@ -33,7 +33,7 @@ qpc_status qpc_buffer_reserve(qpc_buffer *buffer, size_t more) {
     size_t grown = buffer->capacity < 256 ? 256 : buffer->capacity;
     while (grown < want && grown <= SIZE_MAX / 2) grown *= 2;
     // Large messages are mostly one array: no need to double for the few bytes around it.
-    if (grown < want || grown - want > (size_t)1 << 20) grown = want + want / 8;
+    if (grown < want || grown - want >= (size_t)1 << 20) grown = want + want / 8;
     uint8_t *data = qpc_realloc(buffer->data, grown);
     if (data == NULL) return QPC_ERR_MEMORY;
     buffer->data = data;

@@ -182,10 +182,11 @@ qpc_scan_outcome qpc_scan(qpc_scanner *s, const uint8_t *bytes, size_t size,
             return refuse(s);
         }
         if (h.elements > limits->max_items || s->items > limits->max_items - h.elements) {
-            qpc_fail(err, QPC_ERR_LIMIT,
-                     "more than %zu elements claimed at offset %zu; send numbers in bulk as arrays "
-                     "{nd, type, kind, shape, data}",
-                     limits->max_items, s->at);
+            qpc_fail(
+                err, QPC_ERR_LIMIT,
+                "%llu elements are claimed up to offset %zu, the limit is %zu; send numbers in "
+                "bulk as arrays {nd, type, kind, shape, data}",
+                (unsigned long long)(s->items + h.elements), s->at, limits->max_items);
             return refuse(s);
         }
         s->items += (size_t)h.elements;
@@ -214,7 +215,7 @@ qpc_scan_outcome qpc_scan(qpc_scanner *s, const uint8_t *bytes, size_t size,
 partial:
     // A whole message cannot be longer than the limit, so a partial one at the limit is too long.
     if (size >= limits->max_message) {
-        qpc_fail(err, QPC_ERR_LIMIT, "a message of more than %zu bytes; the limit is that",
+        qpc_fail(err, QPC_ERR_LIMIT, "a message is longer than the limit of %zu bytes",
                  limits->max_message);
         return refuse(s);
     }

@@ -22,7 +22,8 @@
 
 static const double FEASIBLE = 1e-11;     // rows hold when viol <= FEASIBLE kt S, or at round-off
 static const double DEPENDENT = 1e-14;    // d / a_pp of a row in the span of W
-static const double BUILD_DEPENDENT = 1e-12; // the same in a warm build, where d is a difference
+static const double BUILD_DEPENDENT = 1e-9; // the same in a warm build, where d is a difference and
+                                           // a row left out comes back if it is missed
 
 enum {
     REFRESH_EVERY = 50,   // major steps between recomputations of x from lambda
@@ -426,19 +427,23 @@ static int32_t choose(const das *s) {
     return best;
 }
 
+/// The last digits: lambda to the stationary point of W, and x along with it by the change of
+/// lambda, not from lambda afresh, whose rounding would show in J x - c where lambda is large.
 static void polish(das *s) {
     const qpc_qp *qp = s->qp;
     refresh(s, true);
-    for (int32_t pass = 0; pass < 2; pass++) {
-        if (s->del.count == 0) return;
+    for (int32_t pass = 0; pass < 2 && s->del.count > 0; pass++) {
         for (int32_t i = 0; i < s->del.count; i++) s->r[i] = excess(s, s->del.row[i]);
         qpc_delassus_solve(&s->del, s->r);
+        memset(s->q, 0, (size_t)qp->n * sizeof(double));
         for (int32_t i = 0; i < s->del.count; i++) {
             int32_t row = s->del.row[i];
             double l = s->lambda[row] + s->r[i];
             s->lambda[row] = qp->equality[row] || l > 0 ? l : 0;
+            qpc_row_add(qp, row, s->r[i], s->q);
         }
-        refresh(s, true);
+        qpc_linsys_solve(qp->sys, s->q, s->w);
+        for (int32_t i = 0; i < qp->n; i++) s->x[i] -= s->w[i];
     }
 }
 

@@ -19,6 +19,7 @@ typedef struct cg {
     double *v, *r, *p, *q; // (n + m) unknowns (dv, lambda_A), residual, direction, A p
     uint8_t *active, *toggles; // (m)
     bool broke_down;
+    int32_t restarts;
 } cg;
 
 /// y = [K J_A'; J_A -L] x; places of rows outside A are zero.
@@ -42,8 +43,8 @@ static double dot(const double *a, const double *b, int32_t count) {
     return s;
 }
 
-/// Solve for the present set from the present v; returns CG steps.
-static int32_t solve(cg *s) {
+/// CG for the present set from the present v; returns its steps.
+static int32_t iterate(cg *s) {
     const qpc_qp *qp = s->qp;
     int32_t size = qp->n + qp->m, rows = 0, step = 0;
     double rhs2 = dot(qp->b, qp->b, qp->n);
@@ -62,8 +63,10 @@ static int32_t solve(cg *s) {
     for (; step < cap && rr > 1e-24 * rhs2; step++) {
         multiply(s, s->p, s->q);
         double pq = dot(s->p, s->q, size);
-        // p'Ap has no sign here; where it vanishes CG has no step to take.
-        if (!(fabs(pq) > 1e-300) || !isfinite(pq)) {
+        // p'Ap has no sign here; where it vanishes CG has no step to take. A start that solves the
+        // first block, as the last set's answer does, gives such a p at once: begin from zero then.
+        double bound = 1e-14 * sqrt(dot(s->p, s->p, size) * dot(s->q, s->q, size));
+        if (!(fabs(pq) > bound) || !isfinite(pq)) {
             s->broke_down = true;
             break;
         }
@@ -81,6 +84,16 @@ static int32_t solve(cg *s) {
         for (int32_t i = 0; i < size; i++) s->p[i] = s->r[i] + beta * s->p[i];
     }
     return step;
+}
+
+/// Solve for the present set; if CG breaks down, once more from zero.
+static int32_t solve(cg *s) {
+    int32_t steps = iterate(s);
+    if (!s->broke_down) return steps;
+    s->broke_down = false;
+    s->restarts++;
+    memset(s->v, 0, (size_t)(s->qp->n + s->qp->m) * sizeof(double));
+    return steps + iterate(s);
 }
 
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
@@ -148,6 +161,7 @@ qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *
         double l = s.active[i] ? s.v[qp->n + i] : 0;
         lambda[i] = qp->equality[i] || l > 0 ? l : 0;
     }
+    report->rebuilds = s.restarts;
     // Its own stopping rule says nothing about the residuals: judge by those.
     qpc_residuals residuals = qpc_work_residuals(work, x, lambda, s.r, s.q);
     if (report->outcome == QPC_OUTCOME_OPTIMAL && !qpc_work_accepts(&residuals, options, 1))

@@ -42,6 +42,11 @@ static double norm_K(const qpc_linsys *K, const double *x) {
     return v > 0 ? sqrt(v) : 0;
 }
 
+/// *most = max(*most, v), and NaN stays once it is there.
+static void raise(double *most, double v) {
+    if (v > *most || isnan(v)) *most = v;
+}
+
 static void sort_keys(uint64_t *a, int32_t count) {
     for (int32_t gap = count / 2; gap > 0; gap = gap == 2 ? 1 : (int32_t)((int64_t)gap * 5 / 11)) {
         for (int32_t i = gap; i < count; i++) {
@@ -88,20 +93,20 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
             r[j] += lambda[i] * v;
         }
         double s = slack.s + slack.c, s0 = free_slack.s + free_slack.c, kt = sqrt(kt2);
-        double violation = s < 0 ? -s : 0, natural;
+        double violation = s >= 0 ? 0 : -s, natural; // NaN stays NaN
         if (qp->equality[i]) {
             violation = natural = fabs(s);
             s0 = -fabs(s0);
         } else {
             double push = lambda[i] * kt2;
-            natural = fabs(fmin(s, push));
-            if (lambda[i] < 0 && -lambda[i] * kt > dual) dual = -lambda[i] * kt;
+            natural = fabs(s > push ? push : s);
+            if (!(lambda[i] >= 0)) raise(&dual, -lambda[i] * kt);
         }
-        if (natural > out.natural || isnan(natural)) out.natural = natural;
-        if (violation > out.violation) out.violation = violation;
+        raise(&out.natural, natural);
+        raise(&out.violation, violation);
         comp += fabs(lambda[i] * s);
         if (kt > 0) {
-            if (violation / kt > prim) prim = violation / kt;
+            raise(&prim, violation / kt);
             if (-s0 / kt > out.scale) out.scale = -s0 / kt;
         }
         if (qp->equality[i] || lambda[i] > 0) {

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { AUTO_NEWTON_STEPS = 60 };
+
 qpc_solver_options qpc_solver_options_default(void) {
     return (qpc_solver_options){
         .residual_tolerance = 1e-8,
@@ -42,7 +44,10 @@ bool qpc_solver_from_name(const char *name, qpc_solver_id *ret) {
 static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *options, double *x,
                            double *lambda, double *r, double *z, qpc_solver_report *report,
                            qpc_error *err) {
-    qpc_status status = qpc_augmented_lagrangian_run(work, options, x, lambda, report, err);
+    // A few dozen Newton steps: where it needs more, active-set is the faster one.
+    qpc_solver_options bounded = *options;
+    if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS;
+    qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, x, lambda, report, err);
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
     int32_t iterations = report->iterations;
     // Multipliers of rows that contradict run away: start afresh from those.
@@ -57,10 +62,15 @@ static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *optio
     status = qpc_active_set_run(work, options, NULL, x, lambda, &second, err);
     *report = second;
     report->fell_back = true;
-    if (status == QPC_OK && report->outcome == QPC_OUTCOME_STALLED) {
-        // Out of strictly better steps, yet good enough for a step is good enough.
+    if (status == QPC_OK && (report->outcome == QPC_OUTCOME_STALLED ||
+                             report->outcome == QPC_OUTCOME_OPTIMAL)) {
+        // What decides is the residuals: out of better steps may be good enough, and its own
+        // optimum may be short of what was asked.
+        qpc_solver_options inexact = *options;
+        inexact.exact = false;
         qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
-        if (qpc_work_accepts(&residuals, options, 1)) report->outcome = QPC_OUTCOME_OPTIMAL;
+        report->outcome = qpc_work_accepts(&residuals, &inexact, 1) ? QPC_OUTCOME_OPTIMAL
+                                                                     : QPC_OUTCOME_STALLED;
     }
     return status;
 }
@@ -151,11 +161,11 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *
     double least = 0;
     int32_t relaxed = 0;
     for (size_t i = 0; i < m; i++) {
-        if (qp->priority[i] < level) continue;
-        relaxed++;
+        relaxed += qp->priority[i] >= level;
         if (work.kt2[i] > 0 && (least == 0 || work.kt2[i] < least)) least = work.kt2[i];
     }
-    if (relaxed == 0 || least == 0) {
+    if (least == 0) least = 1; // nothing but empty rows
+    if (relaxed == 0) {
         status = qpc_fail(err, QPC_ERR_STATE, "no row of priority %d or more is there to relax",
                           level);
         goto out;
@@ -164,7 +174,10 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *
     for (size_t i = 0; i < m; i++) shift[i] = qp->priority[i] >= level ? eps : 0;
     for (int32_t step = 0; step < MOST_STEPS; step++) {
         memcpy(old, lambda, m * sizeof *old);
-        for (size_t i = 0; i < m; i++) moved[i] = c[i] - shift[i] * old[i];
+        for (size_t i = 0; i < m; i++) {
+            moved[i] = c[i] - shift[i] * old[i];
+            if (shift[i] > 0 && work.kt2[i] == 0) moved[i] = 0; // an empty row: s = -c at once
+        }
         qpc_solver_report report = {0};
         qpc_arena_mark inside = qpc_arena_get_mark(arena);
         status = qpc_active_set_run(&work, &options, shift, x, lambda, &report, err);

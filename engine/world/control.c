@@ -2,12 +2,10 @@
 /// copies first and taken over when the whole map has proved good.
 #include "engine/world/world.h"
 
-#include "base/nearest.h"
-
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_PATH = 120 };
+enum { MAX_PATH = QPC_PATH_SIZE };
 static const char *const CONTROL_KEYS[] = {"forces", "clear_forces", "targets", "motions", "parameters", NULL};
 static const char *const FORCE_KEYS[] = {"body", "nodes", "force", NULL};
 static const char *const TARGET_KEYS[] = {"body", "node", "position", "velocity", NULL};
@@ -26,7 +24,7 @@ typedef struct draft { // what would become of the world
 static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char *where, int32_t *ret, qpc_error *err) {
     char path[MAX_PATH], text[64];
     const qpc_value *v = qpc_map_get(map, "body");
-    snprintf(path, sizeof path, "%s.body", where);
+    qpc_path_join(path, where, "body");
     if (v != NULL && v->kind == QPC_INT) {
         int64_t i;
         qpc_status st = qpc_read_int(v, path, 0, (int64_t)w->body_count - 1, &i, err);
@@ -35,17 +33,15 @@ static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char
     }
     qpc_status st = qpc_read_text(v, path, text, sizeof text, err);
     if (st != QPC_OK) return st;
-    const char *near = NULL;
-    for (int32_t i = 0; i < w->body_count; i++) {
-        const char *const one[] = {w->bodies[i].name, NULL};
-        if (strcmp(one[0], text) == 0) {
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (strcmp(w->bodies[i].name, text) == 0) {
             *ret = i;
             return QPC_OK;
         }
-        if (near == NULL) near = qpc_nearest(text, strlen(text), one);
-    }
-    return qpc_fail_at(err, QPC_ERR_INVALID, path, "no body is called \"%s\"%s%s%s", text, near != NULL ? "; did you mean \"" : "",
-                       near != NULL ? near : "", near != NULL ? "\"?" : "");
+    const char *names[QPC_NAMES_SHOWN];
+    int32_t count = w->body_count < QPC_NAMES_SHOWN ? w->body_count : QPC_NAMES_SHOWN;
+    for (int32_t i = 0; i < count; i++) names[i] = w->bodies[i].name;
+    return qpc_fail_no_body(text, path, names, count, w->body_count, err);
 }
 
 static qpc_status read_force(const qpc_world *w, const qpc_value *map, const char *where, draft *d, qpc_error *err) {
@@ -58,7 +54,7 @@ static qpc_status read_force(const qpc_world *w, const qpc_value *map, const cha
     if (st != QPC_OK) return st;
     const qpc_body *body = &w->bodies[index];
     if (body->motion != QPC_DYNAMIC) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only cables take forces");
-    snprintf(path, sizeof path, "%s.force", where);
+    qpc_path_join(path, where, "force");
     if ((st = qpc_read_vec3(qpc_map_get(map, "force"), path, &force, err)) != QPC_OK) return st;
     const qpc_value *list = qpc_map_get(map, "nodes");
     int32_t n = body->node_count;
@@ -66,7 +62,7 @@ static qpc_status read_force(const qpc_world *w, const qpc_value *map, const cha
         for (int32_t k = 0; k < n; k++) v3_store(d->force + 3 * (body->first_node + k), force);
         return QPC_OK;
     }
-    snprintf(path, sizeof path, "%s.nodes", where);
+    qpc_path_join(path, where, "nodes");
     st = qpc_read_int_matrix(list, path, 1, n, -n, (int64_t)n - 1, &nodes, &count, err);
     if (st != QPC_OK) return st;
     for (int64_t i = 0; i < count; i++)
@@ -83,7 +79,7 @@ static qpc_status read_target(const qpc_world *w, const qpc_value *map, const ch
     if (st == QPC_OK) st = find_body(w, map, where, &index, err);
     if (st != QPC_OK) return st;
     const qpc_body *body = &w->bodies[index];
-    snprintf(path, sizeof path, "%s.node", where);
+    qpc_path_join(path, where, "node");
     st = qpc_read_int(qpc_map_get(map, "node"), path, -(int64_t)body->node_count, (int64_t)body->node_count - 1, &node, err);
     if (st != QPC_OK) return st;
     int32_t at = body->first_node + (int32_t)(node < 0 ? node + body->node_count : node);
@@ -94,7 +90,7 @@ static qpc_status read_target(const qpc_world *w, const qpc_value *map, const ch
     const qpc_value *position = qpc_map_get(map, "position"), *velocity = qpc_map_get(map, "velocity");
     if ((position == NULL) == (velocity == NULL))
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "give position (reached by the end of the next step) or velocity");
-    snprintf(path, sizeof path, "%s.%s", where, position != NULL ? "position" : "velocity");
+    qpc_path_join(path, where, position != NULL ? "position" : "velocity");
     if (velocity != NULL) return qpc_read_vec3(velocity, path, &pin->velocity, err);
     pin->velocity = v3(0.0, 0.0, 0.0);
     return qpc_read_vec3(position, path, &pin->target, err);
@@ -109,9 +105,9 @@ static qpc_status read_motion(const qpc_world *w, const qpc_value *map, const ch
     if (st != QPC_OK) return st;
     if (w->bodies[index].motion != QPC_KINEMATIC)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "only kinematic bodies have a motion");
-    snprintf(path, sizeof path, "%s.velocity", where);
+    qpc_path_join(path, where, "velocity");
     if ((v = qpc_map_get(map, "velocity")) != NULL && (st = qpc_read_vec3(v, path, &d->velocity[index], err)) != QPC_OK) return st;
-    snprintf(path, sizeof path, "%s.angular_velocity", where);
+    qpc_path_join(path, where, "angular_velocity");
     if ((v = qpc_map_get(map, "angular_velocity")) != NULL) st = qpc_read_vec3(v, path, &d->angular_velocity[index], err);
     return st;
 }

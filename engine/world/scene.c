@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NAME = 64, MAX_PATH = 120 };
+enum { MAX_NAME = 64, MAX_PATH = QPC_PATH_SIZE };
 static const double MAX_NUMBER = 1e30; // so that squares stay finite
 
 // Keys of each map, as docs/scene.md lists them.
@@ -44,6 +44,15 @@ void qpc_scene_warn(qpc_scene_report *report, const char *format, ...) {
         va_end(args);
     }
     report->warning_count++;
+}
+
+void qpc_path_join(char out[QPC_PATH_SIZE], const char *where, const char *key) {
+    size_t used = strnlen(where, QPC_PATH_SIZE - 1), more = strlen(key);
+    memmove(out, where, used);
+    if (used < QPC_PATH_SIZE - 1) out[used++] = '.';
+    if (more > QPC_PATH_SIZE - 1 - used) more = QPC_PATH_SIZE - 1 - used;
+    memcpy(out + used, key, more);
+    out[used + more] = '\0';
 }
 
 qpc_status qpc_read_vec3(const qpc_value *v, const char *where, qpc_vec3 *ret, qpc_error *err) {
@@ -122,7 +131,7 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
     char path[MAX_PATH];
     qpc_status st = qpc_map_check_keys(map, where, SOLVER_KEYS, err);
     if (st != QPC_OK) return st;
-#define KEY(name) (snprintf(path, sizeof path, "%s.%s", where, name), (v = qpc_map_get(map, name)) != NULL)
+#define KEY(name) (qpc_path_join(path, where, name), (v = qpc_map_get(map, name)) != NULL)
     const qpc_value *v;
     if (KEY("name")) {
         static const char *const names[] = {
@@ -161,7 +170,7 @@ static qpc_status read_per(const qpc_value *v, const char *where, int32_t count,
     } else {
         double *data = NULL;
         int64_t rows = 0;
-        st = qpc_read_matrix(v, where, 1, count, &data, &rows, err);
+        st = qpc_read_matrix(v, where, 1, INT32_MAX, &data, &rows, err);
         if (st == QPC_OK && rows != count)
             st = qpc_fail_at(err, QPC_ERR_INVALID, where, "has %lld numbers; wanted one for all or %d",
                              (long long)rows, count);
@@ -191,7 +200,7 @@ static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_
 
     // Nodes: (n x 3), n >= 1.
     int64_t n;
-    snprintf(path, sizeof path, "%s.nodes", where);
+    qpc_path_join(path, where, "nodes");
     st = qpc_read_matrix(qpc_map_get(map, "nodes"), path, 3, max_nodes - nodes_so_far, &body->nodes, &n, err);
     if (st != QPC_OK) return st;
     if (n < 1) return qpc_fail_at(err, QPC_ERR_INVALID, path, "a cable needs at least one node");
@@ -201,14 +210,14 @@ static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_
     body->node_count = (int32_t)n;
     int32_t springs = body->node_count - 1;
 
-    snprintf(path, sizeof path, "%s.radius", where);
+    qpc_path_join(path, where, "radius");
     if ((st = read_positive(qpc_map_get(map, "radius"), path, &body->radius, err)) != QPC_OK) return st;
-    snprintf(path, sizeof path, "%s.mass", where);
+    qpc_path_join(path, where, "mass");
     st = read_per(qpc_map_get(map, "mass"), path, body->node_count, 0.0, true, &body->masses, err);
     if (st != QPC_OK) return st;
 
     // Rest lengths: as given, else as the nodes lie.
-    snprintf(path, sizeof path, "%s.rest_length", where);
+    qpc_path_join(path, where, "rest_length");
     if ((v = qpc_map_get(map, "rest_length")) != NULL) {
         if ((st = read_per(v, path, springs, 0.0, true, &body->rest_length, err)) != QPC_OK) return st;
     } else {
@@ -217,7 +226,7 @@ static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_
         for (int32_t s = 0; s < springs; s++) {
             body->rest_length[s] = v3_norm(v3_sub(v3_load(body->nodes + 3 * (s + 1)), v3_load(body->nodes + 3 * s)));
             if (!(body->rest_length[s] > 0.0)) {
-                snprintf(path, sizeof path, "%s.nodes", where);
+                qpc_path_join(path, where, "nodes");
                 return qpc_fail_at(err, QPC_ERR_INVALID, path,
                                    "nodes %d and %d are at the same place; move one or give rest_length", s, s + 1);
             }
@@ -230,7 +239,7 @@ static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "give stiffness (N/m) or axial_stiffness (N), not both");
     if (k == NULL && ea == NULL && springs > 0)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "stiffness (N/m per spring) or axial_stiffness (EA in N) is missing");
-    snprintf(path, sizeof path, "%s.%s", where, k != NULL ? "stiffness" : "axial_stiffness");
+    qpc_path_join(path, where, k != NULL ? "stiffness" : "axial_stiffness");
     if (k == NULL && ea == NULL) {
         if ((body->stiffness = qpc_calloc(1, sizeof(double))) == NULL)
             return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
@@ -244,8 +253,8 @@ static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_
     if ((v = qpc_map_get(map, "velocity")) != NULL) {
         double *data;
         int64_t rows;
-        snprintf(path, sizeof path, "%s.velocity", where);
-        if ((st = qpc_read_matrix(v, path, 3, n, &data, &rows, err)) != QPC_OK) return st;
+        qpc_path_join(path, where, "velocity");
+        if ((st = qpc_read_matrix(v, path, 3, INT32_MAX, &data, &rows, err)) != QPC_OK) return st;
         for (int64_t i = 0; i < 3 * rows && st == QPC_OK; i++)
             if (fabs(data[i]) > 1e9) st = qpc_fail_at(err, QPC_ERR_INVALID, path, "faster than 1e9 m/s");
         if (st == QPC_OK && rows != 1 && rows != n)
@@ -259,7 +268,7 @@ static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_
 
     body->self_exclusion = -1.0;
     if ((v = qpc_map_get(map, "self_exclusion")) != NULL) {
-        snprintf(path, sizeof path, "%s.self_exclusion", where);
+        qpc_path_join(path, where, "self_exclusion");
         if ((st = qpc_read_real(v, path, 0.0, MAX_NUMBER, &body->self_exclusion, err)) != QPC_OK) return st;
     }
     return QPC_OK;
@@ -276,13 +285,13 @@ static qpc_status read_solid(const qpc_value *map, const char *where, bool kinem
     body->scale = 1.0;
 
     // The mesh, by content.
-    snprintf(path, sizeof path, "%s.mesh", where);
+    qpc_path_join(path, where, "mesh");
     if ((v = qpc_map_get(map, "mesh")) == NULL || v->kind != QPC_MAP)
         return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map {sha256: hash of an uploaded mesh}");
     if ((st = qpc_map_check_keys(v, path, MESH_KEYS, err)) != QPC_OK) return st;
     const qpc_value *hex = qpc_map_get(v, "sha256");
     uint8_t sha256[32];
-    snprintf(path, sizeof path, "%s.mesh.sha256", where);
+    qpc_path_join(path, where, "mesh.sha256");
     if (hex == NULL || hex->kind != QPC_STR || !qpc_hex_decode(hex->str.bytes, hex->str.size, sha256, 32))
         return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted 64 hex digits");
     if (env->mesh_lookup == NULL) return qpc_fail_at(err, QPC_ERR_UNSUPPORTED, path, "no meshes here");
@@ -295,21 +304,21 @@ static qpc_status read_solid(const qpc_value *map, const char *where, bool kinem
     body->node_count = (int32_t)n;
 
     if ((v = qpc_map_get(map, "radius")) != NULL) {
-        snprintf(path, sizeof path, "%s.radius", where);
+        qpc_path_join(path, where, "radius");
         if ((st = qpc_read_real(v, path, 0.0, MAX_NUMBER, &body->radius, err)) != QPC_OK) return st;
     }
     if ((v = qpc_map_get(map, "position")) != NULL) {
-        snprintf(path, sizeof path, "%s.position", where);
+        qpc_path_join(path, where, "position");
         if ((st = qpc_read_vec3(v, path, &body->position, err)) != QPC_OK) return st;
     }
     if ((v = qpc_map_get(map, "scale")) != NULL) {
-        snprintf(path, sizeof path, "%s.scale", where);
+        qpc_path_join(path, where, "scale");
         if ((st = read_positive(v, path, &body->scale, err)) != QPC_OK) return st;
     }
     if ((v = qpc_map_get(map, "rotation")) != NULL) {
         double *q;
         int64_t rows;
-        snprintf(path, sizeof path, "%s.rotation", where);
+        qpc_path_join(path, where, "rotation");
         if ((st = qpc_read_matrix(v, path, 4, 1, &q, &rows, err)) != QPC_OK) return st;
         double norm = rows == 1 ? sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) : 0.0;
         for (int i = 0; i < 4 && norm > 0.0; i++) body->rotation[i] = q[i] / norm;
@@ -318,11 +327,11 @@ static qpc_status read_solid(const qpc_value *map, const char *where, bool kinem
             return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a quaternion [w, x, y, z] that is not zero");
     }
     if ((v = qpc_map_get(map, "velocity")) != NULL) {
-        snprintf(path, sizeof path, "%s.velocity", where);
+        qpc_path_join(path, where, "velocity");
         if ((st = qpc_read_vec3(v, path, &body->velocity, err)) != QPC_OK) return st;
     }
     if ((v = qpc_map_get(map, "angular_velocity")) != NULL) {
-        snprintf(path, sizeof path, "%s.angular_velocity", where);
+        qpc_path_join(path, where, "angular_velocity");
         if ((st = qpc_read_vec3(v, path, &body->angular_velocity, err)) != QPC_OK) return st;
     }
     return QPC_OK;
@@ -343,12 +352,12 @@ static qpc_status read_body(const qpc_value *map, const char *where, const qpc_w
     char path[MAX_PATH];
     if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted a map with a kind");
     int32_t kind;
-    snprintf(path, sizeof path, "%s.kind", where);
+    qpc_path_join(path, where, "kind");
     qpc_status st = read_word(qpc_map_get(map, "kind"), path, BODY_KINDS, &kind, err);
     if (st != QPC_OK) return st;
     const qpc_value *name = qpc_map_get(map, "name");
     if (name != NULL) {
-        snprintf(path, sizeof path, "%s.name", where);
+        qpc_path_join(path, where, "name");
         if ((st = qpc_read_text(name, path, body->name, sizeof body->name, err)) != QPC_OK) return st;
     }
     if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
@@ -362,18 +371,30 @@ qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, con
     char text[MAX_NAME];
     qpc_status st = qpc_read_text(v, where, text, sizeof text, err);
     if (st != QPC_OK) return st;
-    const char *nearest = NULL;
-    for (int32_t i = 0; i < def->bodies.count; i++) {
-        const char *const one[] = {def->bodies.data[i].name, NULL};
-        if (strcmp(one[0], text) == 0) {
+    for (int32_t i = 0; i < def->bodies.count; i++)
+        if (strcmp(def->bodies.data[i].name, text) == 0) {
             *ret = i;
             return QPC_OK;
         }
-        if (nearest == NULL) nearest = qpc_nearest(text, strlen(text), one);
+    const char *names[QPC_NAMES_SHOWN];
+    int32_t count = def->bodies.count < QPC_NAMES_SHOWN ? def->bodies.count : QPC_NAMES_SHOWN;
+    for (int32_t i = 0; i < count; i++) names[i] = def->bodies.data[i].name;
+    return qpc_fail_no_body(text, where, names, count, def->bodies.count, err);
+}
+
+qpc_status qpc_fail_no_body(const char *name, const char *where, const char *const *names, int32_t count, int32_t total,
+                            qpc_error *err) {
+    const char *list[QPC_NAMES_SHOWN + 1] = {NULL};
+    char all[256] = "";
+    size_t used = 0;
+    for (int32_t i = 0; i < count && used < sizeof all; i++) {
+        list[i] = names[i];
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%d \"%s\"", i > 0 ? ", " : "", i, names[i]);
     }
-    if (nearest != NULL)
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "no body is called \"%s\"; did you mean \"%s\"?", text, nearest);
-    return qpc_fail_at(err, QPC_ERR_INVALID, where, "no body is called \"%s\"; there are %d bodies", text, def->bodies.count);
+    const char *near = qpc_nearest(name, strlen(name), list);
+    return qpc_fail_at(err, QPC_ERR_INVALID, where, "no body is called \"%s\"%s%s%s; there %s %d: %s%s", name,
+                       near != NULL ? ", did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "",
+                       total == 1 ? "is" : "are", total, all, total > count ? ", ..." : "");
 }
 
 // ---- constraints and record ----
@@ -384,12 +405,12 @@ static qpc_status read_fixed(const qpc_value *map, const char *where, qpc_scene_
     int64_t count;
     qpc_status st = qpc_map_check_keys(map, where, FIXED_KEYS, err);
     if (st != QPC_OK) return st;
-    snprintf(path, sizeof path, "%s.body", where);
+    qpc_path_join(path, where, "body");
     if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &body, err)) != QPC_OK) return st;
     int32_t n = def->bodies.data[body].node_count;
     if (def->bodies.data[body].motion != QPC_DYNAMIC)
         return qpc_fail_at(err, QPC_ERR_INVALID, path, "only nodes of cables can be fixed");
-    snprintf(path, sizeof path, "%s.nodes", where);
+    qpc_path_join(path, where, "nodes");
     st = qpc_read_int_matrix(qpc_map_get(map, "nodes"), path, 1, n, -n, (int64_t)n - 1, &nodes, &count, err);
     if (st != QPC_OK) return st;
     for (int64_t i = 0; i < count && st == QPC_OK; i++) {
@@ -410,16 +431,16 @@ static qpc_status read_limit(const qpc_value *map, const char *where, qpc_scene_
     qpc_limit_def limit = {0, 0.0, HUGE_VAL};
     qpc_status st = qpc_map_check_keys(map, where, LIMIT_KEYS, err);
     if (st != QPC_OK) return st;
-    snprintf(path, sizeof path, "%s.body", where);
+    qpc_path_join(path, where, "body");
     if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &limit.body, err)) != QPC_OK) return st;
     if (def->bodies.data[limit.body].motion != QPC_DYNAMIC)
         return qpc_fail_at(err, QPC_ERR_INVALID, path, "strain limits are for cables");
     for (int32_t i = 0; i < def->limits.count; i++)
         if (def->limits.data[i].body == limit.body)
             return qpc_fail_at(err, QPC_ERR_INVALID, path, "this body has a strain limit already; give max and min in one");
-    snprintf(path, sizeof path, "%s.max", where);
+    qpc_path_join(path, where, "max");
     if ((v = qpc_map_get(map, "max")) != NULL && (st = qpc_read_real(v, path, 1.0, 1e6, &limit.max, err)) != QPC_OK) return st;
-    snprintf(path, sizeof path, "%s.min", where);
+    qpc_path_join(path, where, "min");
     if ((v = qpc_map_get(map, "min")) != NULL && (st = qpc_read_real(v, path, 0.0, 1.0, &limit.min, err)) != QPC_OK) return st;
     if (limit.min >= limit.max)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "min %g is not below max %g", limit.min, limit.max);
@@ -482,7 +503,7 @@ static void hash_number(qpc_hash64 *h, double d) {
 
 /// A tensor hashes as the nested lists that it stands for.
 static void hash_tensor(qpc_hash64 *h, const qpc_tensor *t, int32_t dim, int64_t *at) {
-    if (dim == t->ndim) {
+    if (dim >= t->ndim || dim >= QPC_TENSOR_MAX_DIMS) {
         hash_number(h, tensor_entry(t, (*at)++));
         return;
     }
@@ -591,13 +612,13 @@ static qpc_status read_bodies(const qpc_value *list, const qpc_world_env *env, q
 }
 
 static qpc_status read_constraints(const qpc_value *list, qpc_scene_def *def, qpc_error *err) {
-    char path[MAX_PATH], kind_path[MAX_PATH + 8];
+    char path[MAX_PATH], kind_path[MAX_PATH];
     if (list->kind != QPC_LIST) return qpc_fail_at(err, QPC_ERR_INVALID, "constraints", "wanted a list");
     for (int32_t i = 0; i < list->list.count; i++) {
         const qpc_value *map = &list->list.items[i];
         int32_t kind;
         snprintf(path, sizeof path, "constraints[%d]", i);
-        snprintf(kind_path, sizeof kind_path, "%s.kind", path);
+        qpc_path_join(kind_path, path, "kind");
         if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map with a kind");
         qpc_status st = read_word(qpc_map_get(map, "kind"), kind_path, CONSTRAINT_KINDS, &kind, err);
         if (st == QPC_OK) st = kind == 0 ? read_fixed(map, path, def, err) : read_limit(map, path, def, err);

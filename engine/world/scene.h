@@ -71,9 +71,16 @@ void qpc_scene_def_fini(qpc_scene_def *def);
 /// Body by name or index; QPC_ERR_INVALID that names the nearest known one.
 qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, const char *where,
                                int32_t *ret, qpc_error *err);
+/// QPC_ERR_INVALID for an unknown body name, with the nearest and the first `count` of `total` names.
+enum { QPC_NAMES_SHOWN = 8 };
+qpc_status qpc_fail_no_body(const char *name, const char *where, const char *const *names, int32_t count, int32_t total,
+                            qpc_error *err);
 void qpc_scene_warn(qpc_scene_report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/// "where.key" into out, cut if need be.
+enum { QPC_PATH_SIZE = 120 };
+void qpc_path_join(char out[QPC_PATH_SIZE], const char *where, const char *key);
 /// Three finite numbers.
 qpc_status qpc_read_vec3(const qpc_value *v, const char *where, qpc_vec3 *ret, qpc_error *err);
 

@@ -2,8 +2,9 @@
 ///
 ///   advance(h)    try the motion of length h; if its energy grows or it would still collide, try two
 ///                 halves; at the bottom cut the motion before its first impact (failsafe.c)
-///   attempt(h)    assemble, rows by proximity, solve; correct (Newton on the incremental potential
-///                 with re-detected rows); passes of continuous detection; accept; energy test
+///   attempt(h)    predict: K, b and rows where the present velocity leads to, QP; correct: Newton on
+///                 the incremental potential with re-detected rows; collide: passes of continuous
+///                 detection; energy test; accept
 ///
 /// The paper's "goto 2" is two loops here, the Newton correction and the passes, kept apart. Runs on
 /// the one thread that is in the world. Nothing is ordered by pointer, thread or clock.
@@ -15,7 +16,7 @@
 
 static const double ENERGY_TOLERANCE = 1e-6; // of the energy scale
 static const double STAT_TOLERANCE = 1e-6;
-static const double NEWTON_TOLERANCE = 1e-3; // of (smallest separation) / h
+static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double REDETECTED_DEPTH = 0.1;  // of the separation: cap on the push of a re-detected row
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6 };
@@ -157,26 +158,37 @@ static double gap_at(const qpc_contact *c, const double *x) {
     return v3_dot(c->n, d);
 }
 
-/// Rows of contacts by proximity at the start of the motion.
-static qpc_status add_near_rows(qpc_world *w, double h, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, h);
-    for (int32_t i = 0; i < w->near.count; i++) {
-        const qpc_contact *c = &w->near.data[i];
-        qpc_status st = hold(w, c, err);
-        if (st == QPC_OK)
-            st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
-        if (st != QPC_OK) return st;
+/// Merge what was re-detected at the latest iterate (probe) into what this attempt has re-detected so
+/// far. Rows are never dropped between iterates, only renewed, so that the iteration cannot flip
+/// between neighbouring features for ever. Both lists are sorted by key.
+static qpc_status merge_predicted(qpc_world *w, qpc_error *err) {
+    const qpc_contacts *a = &w->predicted, *b = &w->probe;
+    if (!qpc_array_reserve(&w->merged, (int64_t)a->count + b->count))
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", a->count + b->count);
+    qpc_contact *out = w->merged.data;
+    int32_t i = 0, k = 0, count = 0;
+    while (i < a->count || k < b->count) {
+        if (k >= b->count || (i < a->count && a->data[i].key < b->data[k].key)) {
+            out[count++] = a->data[i++];
+            continue;
+        }
+        const qpc_contact *c = &b->data[k++];
+        while (i < a->count && a->data[i].key == c->key) i++; // renewed
+        // A pair that lay on the other side at the start is left to continuous detection.
+        if (gap_at(c, w->x) > 0.0) out[count++] = *c;
     }
+    w->merged.count = count;
+    qpc_contacts swap = w->predicted;
+    w->predicted = w->merged;
+    w->merged = swap;
     return QPC_OK;
 }
 
-/// Rows of contacts re-detected at the predicted end. A pair that lay on the other side at the start is
-/// left to continuous detection; the push of a deep one is capped.
-static qpc_status add_redetected_rows(qpc_world *w, double h, qpc_error *err) {
+/// Rows of the contacts re-detected at predicted ends. The push of a deep one is capped.
+static qpc_status add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
     qpc_row_frame frame = frame_of(w, h);
-    for (int32_t i = 0; i < w->probe.count; i++) {
-        const qpc_contact *c = &w->probe.data[i];
-        if (gap_at(c, w->x) <= 0.0) continue;
+    for (int32_t i = 0; i < w->predicted.count; i++) {
+        const qpc_contact *c = &w->predicted.data[i];
         double depth = c->distance - c->separation, floor = -REDETECTED_DEPTH * c->separation;
         double separation = depth < floor ? c->distance - floor : c->separation;
         qpc_status st = hold(w, c, err);
@@ -246,6 +258,8 @@ static void start_warm(qpc_world *w, double h) {
 /// What an attempt has found out about itself.
 typedef struct trial {
     double h, left;
+    bool cautious;                  // rows at x and of hits only, see predict()
+    bool contradiction;             // rows of a bold attempt exclude each other
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
     double toi;                     // least time of impact then
@@ -266,8 +280,8 @@ static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->active = s->active;
 }
 
-/// Solve the QP of the rows into dv (multipliers in rows.lambda). Rows that contradict are relaxed:
-/// strain limits first, then contacts.
+/// Solve the QP of the rows into dv (multipliers in rows.lambda). Rows that contradict end a bold
+/// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
 static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
     int64_t since = clock_ns(CLOCK_MONOTONIC);
     qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
@@ -278,6 +292,11 @@ static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
     options.perturbation = w->solver.perturbation;
     qpc_status st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious) {
+        t->contradiction = true;
+        lap(&since, &w->report->ns_solve);
+        return QPC_OK;
+    }
     for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
         double largest = 0.0;
         st = qpc_relax(&qp, level, &w->arena, w->rows.c, &largest, err);
@@ -353,20 +372,60 @@ static double backtrack(qpc_world *w, double h, bool *ret_full) {
 
 // ---- the parts of an attempt ----
 
-/// Rows by proximity at the start; the first QP.
-static qpc_status predict(qpc_world *w, trial *t, qpc_error *err) {
-    qpc_status st = assemble(w, t->h, w->x, w->v, -1.0, err);
-    if (st != QPC_OK) return st;
+/// Rows of contacts by proximity at the start of the motion.
+static qpc_status add_near_rows(qpc_world *w, double h, qpc_error *err) {
+    qpc_row_frame frame = frame_of(w, h);
+    for (int32_t i = 0; i < w->near.count; i++) {
+        const qpc_contact *c = &w->near.data[i];
+        qpc_status st = hold(w, c, err);
+        if (st == QPC_OK)
+            st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
+        if (st != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
+
+/// The rows of an attempt, linearised at its present end x1 (strain limits: at x before the first QP
+/// of a cautious one). Contacts: those re-detected so far, or when cautious those at the start; hits.
+static qpc_status make_rows(qpc_world *w, trial *t, const double *x_strain, qpc_error *err) {
     int64_t since = clock_ns(CLOCK_MONOTONIC);
     clear_rows(w);
-    if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
-    if ((st = add_strain_rows(w, t->h, w->x, err)) != QPC_OK) return st;
-    if ((st = add_near_rows(w, t->h, err)) != QPC_OK) return st;
+    qpc_status st = add_strain_rows(w, t->h, x_strain, err);
+    if (st == QPC_OK && !t->cautious) st = merge_predicted(w, err);
+    if (st == QPC_OK) st = t->cautious ? add_near_rows(w, t->h, err) : add_predicted_rows(w, t->h, err);
+    for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = add_impact_row(w, t->h, &w->impacts.data[i], err);
     start_warm(w, t->h);
     lap(&since, &w->report->ns_rows);
-    if ((st = solve(w, t, w->dv, err)) != QPC_OK) return st;
-    place_end(w, t->h, w->dv);
-    return QPC_OK;
+    return st;
+}
+
+static qpc_status detect_near(qpc_world *w, const double *x, qpc_contacts *ret, qpc_error *err) {
+    int64_t since = clock_ns(CLOCK_MONOTONIC);
+    qpc_status st = qpc_detect_proximity(w->detector, x, w->solver.reach, ret, err);
+    lap(&since, &w->report->ns_detect);
+    return st;
+}
+
+/// The first QP. Bold: K, b and rows at the end x + h v that the present velocity would lead to, where a
+/// sliding cable is next to the right features already. Cautious, when such rows proved to exclude each other
+/// (a fast motion ends inside something): at x, as the paper has it; what comes after is found by continuous detection.
+static qpc_status predict(qpc_world *w, trial *t, qpc_error *err) {
+    qpc_status st;
+    if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
+    if (t->cautious) {
+        st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
+        w->near_valid = st == QPC_OK;
+        if (st == QPC_OK) st = assemble(w, t->h, w->x, w->v, -1.0, err);
+    } else {
+        memset(w->dv, 0, 3 * (size_t)w->free_count * sizeof(double));
+        place_end(w, t->h, w->dv);
+        st = detect_near(w, w->x1, &w->probe, err);
+        if (st == QPC_OK) st = assemble(w, t->h, w->x1, w->dv, 1.0, err);
+    }
+    if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
+    if (st == QPC_OK) st = solve(w, t, w->dv, err);
+    if (st == QPC_OK) place_end(w, t->h, w->dv);
+    return st;
 }
 
 /// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles.
@@ -374,22 +433,13 @@ static qpc_status correct(qpc_world *w, trial *t, double tolerance, qpc_error *e
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL;
-    while (t->newton < w->solver.newton && change > tolerance) {
+    while (t->newton < w->solver.newton && change > tolerance && !t->contradiction) {
         t->newton++;
-        int64_t since = clock_ns(CLOCK_MONOTONIC);
-        qpc_status st = qpc_detect_proximity(w->detector, w->x1, w->solver.reach, &w->probe, err);
-        lap(&since, &w->report->ns_detect);
+        qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) st = assemble(w, t->h, w->x1, w->dv, 1.0, err);
-        if (st != QPC_OK) return st;
-        since = clock_ns(CLOCK_MONOTONIC);
-        clear_rows(w);
-        if ((st = add_strain_rows(w, t->h, w->x1, err)) != QPC_OK) return st;
-        if ((st = add_redetected_rows(w, t->h, err)) != QPC_OK) return st;
-        for (int32_t i = 0; i < w->impacts.count; i++)
-            if ((st = add_impact_row(w, t->h, &w->impacts.data[i], err)) != QPC_OK) return st;
-        start_warm(w, t->h);
-        lap(&since, &w->report->ns_rows);
-        if ((st = solve(w, t, w->dv_try, err)) != QPC_OK) return st;
+        if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
+        if (st == QPC_OK) st = solve(w, t, w->dv_try, err);
+        if (st != QPC_OK || t->contradiction) return st;
         change = backtrack(w, t->h, &full);
         place_end(w, t->h, w->dv);
     }
@@ -456,7 +506,7 @@ static qpc_status collide(qpc_world *w, trial *t, bool *ret_clean, qpc_error *er
         lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
         t->passes++;
-        if ((st = solve(w, t, w->dv, err)) != QPC_OK) return st;
+        if ((st = solve(w, t, w->dv, err)) != QPC_OK || t->contradiction) return st;
         place_end(w, t->h, w->dv);
     }
 }
@@ -556,6 +606,8 @@ static void test_energy(qpc_world *w, trial *t) {
         t->height_low = fmin(t->height_low, fmin(height, before));
         t->height_high = fmax(t->height_high, fmax(height, before));
     }
+    // Multipliers of relaxed rows are not unique: what is gained then counts as pushed out.
+    if (t->relaxed) t->work_pushed = fmax(0.0, t->energy - w->energy - t->work);
     t->energy_scale = w->kinetic_start + t->elastic_most;
     if (t->height_high > t->height_low) t->energy_scale += weight * (t->height_high - t->height_low);
     double scale = t->energy_scale > 1e-12 ? t->energy_scale : 1e-12;
@@ -565,16 +617,17 @@ static void test_energy(qpc_world *w, trial *t) {
     t->excess = fmax(t->energy_step, t->energy_drift);
 }
 
-static qpc_status attempt(qpc_world *w, trial *t, qpc_error *err) {
+static qpc_status try_motion(qpc_world *w, trial *t, qpc_error *err) {
     double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
     bool clean = false;
     w->impacts.count = 0;
+    w->predicted.count = 0;
     qpc_motion_prepare(w, t->h, t->left);
     qpc_status st = predict(w, t, err);
-    for (int32_t round = 0; st == QPC_OK && round < MAX_ROUNDS; round++) {
+    for (int32_t round = 0; st == QPC_OK && !t->contradiction && round < MAX_ROUNDS; round++) {
         st = correct(w, t, tolerance, err);
-        if (st == QPC_OK) st = collide(w, t, &clean, err);
-        if (st != QPC_OK) return st;
+        if (st == QPC_OK && !t->contradiction) st = collide(w, t, &clean, err);
+        if (st != QPC_OK || t->contradiction) return st;
         int64_t since = clock_ns(CLOCK_MONOTONIC);
         test_energy(w, t);
         lap(&since, &w->report->ns_certify);
@@ -582,7 +635,16 @@ static qpc_status attempt(qpc_world *w, trial *t, qpc_error *err) {
         if (w->integrator != QPC_IMPLICIT_EULER || t->excess <= ENERGY_TOLERANCE || t->newton >= w->solver.newton) break;
         tolerance *= 1e-2;
     }
-    return st == QPC_OK ? accept(w, t, clean, err) : st;
+    return st == QPC_OK && !t->contradiction ? accept(w, t, clean, err) : st;
+}
+
+static qpc_status attempt(qpc_world *w, trial *t, qpc_error *err) {
+    qpc_status st = try_motion(w, t, err);
+    if (st != QPC_OK || !t->contradiction) return st;
+    w->report->newton += t->newton; // a fresh budget; the counts go on
+    w->report->passes += t->passes;
+    *t = (trial){.h = t->h, .left = t->left, .cautious = true};
+    return try_motion(w, t, err);
 }
 
 // ---- state that a failed attempt gives back ----
@@ -644,14 +706,6 @@ static void restore_state(qpc_world *w, const saved_state *s) {
     w->elastic_most = s->elastic_most;
     w->height_low = s->height_low;
     w->height_high = s->height_high;
-    w->near_valid = false;
-}
-
-static qpc_status ensure_near(qpc_world *w, qpc_error *err) {
-    if (w->near_valid) return QPC_OK;
-    qpc_status st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
-    w->near_valid = st == QPC_OK;
-    return st;
 }
 
 // ---- commit ----
@@ -743,9 +797,8 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     st = publish_contacts(w, t->h, err);
     lap(&since, &w->report->ns_certify);
 
-    // The gap after the motion is the proximity of the next one.
-    w->near_valid = false;
-    if (st == QPC_OK) st = ensure_near(w, err);
+    if (st == QPC_OK) st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
+    w->near_valid = st == QPC_OK;
     lap(&since, &w->report->ns_detect);
     qpc_step_report *r = w->report;
     r->kinetic = t->kinetic;
@@ -790,8 +843,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
     trial t = {.h = h, .left = left};
-    qpc_status st = ensure_near(w, err);
-    if (st == QPC_OK) st = save_state(w, &saved, err);
+    qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     st = attempt(w, &t, err);
     bool gained = w->integrator == QPC_IMPLICIT_EULER && t.excess > ENERGY_TOLERANCE;
@@ -864,6 +916,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     st = advance(w, w->dt, w->dt, 0, err);
     if (st != QPC_OK) {
         restore_state(w, &saved);
+        w->near_valid = false;
         return st;
     }
     int64_t since = clock_ns(CLOCK_MONOTONIC);

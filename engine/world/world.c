@@ -89,6 +89,8 @@ void qpc_world_destroy(qpc_world *w) {
     qpc_rows_fini(&w->rows);
     qpc_array_fini(&w->near);
     qpc_array_fini(&w->probe);
+    qpc_array_fini(&w->predicted);
+    qpc_array_fini(&w->merged);
     qpc_array_fini(&w->impacts);
     qpc_array_fini(&w->held);
     qpc_hash64_destroy(w->hasher);
@@ -215,7 +217,6 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
         w->pin_node[i] = w->pins[i].node = at;
         w->pins[i].target = v3_load(w->x + 3 * at);
         w->row_dof[at] = -1;
-        v3_store(w->v + 3 * at, v3(0.0, 0.0, 0.0)); // a fixed node stands still
     }
     return QPC_OK;
 }

@@ -78,9 +78,11 @@ struct qpc_world {
     qpc_arena arena;
     double *b, *f, *Hu, *dv, *dv_try, *dv_best; // (3 free_count)
     qpc_detector *detector;
-    qpc_contacts near;      // proximity at x, carried from step to step
+    qpc_contacts near;      // proximity at x: gaps of the report, rows of a cautious attempt
     bool near_valid;
     qpc_contacts probe;     // re-detected contacts or hits
+    qpc_contacts predicted; // re-detected by this attempt so far, sorted by key, latest normals
+    qpc_contacts merged;    // scratch of the merge
     qpc_contacts impacts;   // hits of the passes of this attempt; kept while K is relinearised
     qpc_contacts held;      // contacts with a row, by row source
     uint8_t *limit_on;      // per spring: has a strain row in this attempt

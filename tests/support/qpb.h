@@ -24,7 +24,7 @@ typedef struct qpb_problem {
     bool infeasible;
 } qpb_problem;
 
-static void qpb_free(qpb_problem *p) {
+static inline void qpb_free(qpb_problem *p) {
     qpc_linsys_fini(&p->sys);
     free(p->b);
     free(p->value);
@@ -41,7 +41,7 @@ static void qpb_free(qpb_problem *p) {
 }
 
 /// Entry `name` of the directory: its bytes, or NULL.
-static const unsigned char *qpb_find(const unsigned char *file, size_t size, const char *name,
+static inline const unsigned char *qpb_find(const unsigned char *file, size_t size, const char *name,
                                      size_t element, size_t *ret_count) {
     uint32_t arrays;
     memcpy(&arrays, file + 12, 4);
@@ -62,7 +62,7 @@ static const unsigned char *qpb_find(const unsigned char *file, size_t size, con
     return NULL;
 }
 
-static void *qpb_copy(const unsigned char *file, size_t size, const char *name, size_t element,
+static inline void *qpb_copy(const unsigned char *file, size_t size, const char *name, size_t element,
                       size_t want) {
     size_t count = 0;
     const unsigned char *from = qpb_find(file, size, name, element, &count);
@@ -76,7 +76,7 @@ static void *qpb_copy(const unsigned char *file, size_t size, const char *name, 
 }
 
 /// False if the file is missing or is not a QP of this format.
-static bool qpb_load(const char *path, qpb_problem *ret) {
+static inline bool qpb_load(const char *path, qpb_problem *ret) {
     memset(ret, 0, sizeof *ret);
     FILE *f = fopen(path, "rb");
     if (f == NULL) return false;
@@ -96,7 +96,7 @@ static bool qpb_load(const char *path, qpb_problem *ret) {
     if (dims != NULL) {
         size_t n = (size_t)dims[0], m = (size_t)dims[1], nk = (size_t)dims[2], nj = (size_t)dims[3];
         const char *slash = strrchr(path, '/');
-        snprintf(ret->name, sizeof ret->name, "%s", slash != NULL ? slash + 1 : path);
+        snprintf(ret->name, sizeof ret->name, "%.60s", slash != NULL ? slash + 1 : path);
         K_p = qpb_copy(file, size, "K_p", 4, n + 1);
         K_i = qpb_copy(file, size, "K_i", 4, nk);
         K_x = qpb_copy(file, size, "K_x", 8, nk);
@@ -165,9 +165,9 @@ static bool qpb_load(const char *path, qpb_problem *ret) {
 }
 
 /// |x - y|_K / S
-static double qpb_distance(const qpb_problem *p, const double *x, const double *y) {
+static inline double qpb_distance(const qpb_problem *p, const double *x, const double *y) {
     size_t n = (size_t)p->qp.n;
-    double *d = malloc((n + 1) * sizeof *d), *e = malloc((n + 1) * sizeof *e), sum = 0;
+    double *d = calloc(n + 1, sizeof *d), *e = calloc(n + 1, sizeof *e), sum = 0;
     if (d == NULL || e == NULL) abort();
     for (size_t i = 0; i < n; i++) d[i] = x[i] - y[i];
     qpc_linsys_multiply(&p->sys, d, e);
