@@ -3,7 +3,8 @@
 /// Cables numbered along their length give half bandwidth 5 (3x3 blocks, tridiagonal); a dense
 /// matrix is the case bandwidth = n - 1. Direct, allocation-free after qpc_linsys_resize().
 /// Storage: row i holds K[i][i - bandwidth .. i] at band[i * (bandwidth + 1) + (j - i + bandwidth)];
-/// places left of column 0 are kept zero.
+/// places left of column 0 are kept zero. The factor is K = L D L' with unit L, so that no square
+/// root and no division stands in the recurrence from row to row.
 #ifndef QPC_ENGINE_DYNAMICS_LINSYS_H
 #define QPC_ENGINE_DYNAMICS_LINSYS_H
 
@@ -14,7 +15,7 @@
 typedef struct qpc_linsys {
     int32_t n, bandwidth;
     double *band;     // (n x (bandwidth + 1)) lower band of K
-    double *factor;   // the same shape: L of K = L L', diagonal stored inverted
+    double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
     double *diagonal; // (n) copy of diag(K)
     int64_t capacity; // doubles allocated in band and in factor each
     uint64_t factorizations, solves; // exact work counts
@@ -27,11 +28,21 @@ void qpc_linsys_clear(qpc_linsys *sys); // K = 0
 static inline void qpc_linsys_add(qpc_linsys *sys, int32_t i, int32_t j, double v) {
     sys->band[(int64_t)i * (sys->bandwidth + 1) + (j - i + sys->bandwidth)] += v;
 }
-/// Cholesky of K; QPC_ERR_NUMERIC naming the row if K is not positive definite or not finite.
+/// L D L' of K; QPC_ERR_NUMERIC naming the row if K is not positive definite or not finite.
 qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err);
 /// x = K^-1 rhs; x may be rhs.
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x);
 /// y = K x, from the band, not the factor.
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
+/// Four right-hand sides at once, x (n x 4) row-major, in place; about the time of two single ones.
+enum { QPC_LINSYS_BLOCK = 4 };
+void qpc_linsys_solve_block(qpc_linsys *sys, double *x);
+
+/// The kernels, on bare arrays of the shape above: for matrices that are not a step's K.
+/// Returns the first row whose pivot is not positive and finite, or -1. K may be factor.
+int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor);
+void qpc_band_solve(int32_t n, int32_t bandwidth, const double *factor, double *x);
+void qpc_band_solve_block(int32_t n, int32_t bandwidth, const double *factor, double *x);
+void qpc_band_multiply(int32_t n, int32_t bandwidth, const double *K, const double *x, double *y);
 
 #endif

@@ -24,6 +24,7 @@ typedef struct qpc_rows {
     uint8_t *equality, *priority, *kind;
     uint64_t *key;
     int32_t *source;    // contact, spring or node the row was made from
+    int32_t *order;     // scratch of the warm start
 } qpc_rows;
 
 typedef struct qpc_row_frame { // what rows are linearised against
@@ -51,7 +52,8 @@ qpc_status qpc_rows_add_strain(qpc_rows *rows, const qpc_row_frame *frame, int32
 /// paper's form, for comparison and tests.
 qpc_status qpc_rows_add_fixed(qpc_rows *rows, const qpc_row_frame *frame, int32_t node,
                               qpc_vec3 target_velocity, qpc_error *err);
-/// Copy multipliers of equal keys from the sorted list (keys, lambda) of the last solve.
+/// Copy multipliers of equal keys from the list (keys, lambda) of the last solve, sorted by key; the
+/// k-th row of a key takes the k-th entry of that key. Rows without an entry get zero.
 void qpc_rows_warm_start(qpc_rows *rows, const uint64_t *keys, const double *lambda, int32_t count);
 /// The QP over these rows (everything borrowed).
 qpc_qp qpc_rows_qp(const qpc_rows *rows, qpc_linsys *sys, const double *b);

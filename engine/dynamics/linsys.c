@@ -1,0 +1,312 @@
+/// Banded L D L' of K, row by row, and its solves. Runs on the worker in the world; no state.
+///
+/// Row i of the factor comes from the rows above it in the band:
+///     u_j = K_ij - sum_{k<j} u_k L_jk,   L_ij = u_j / D_j,   D_i = K_ii - sum_j u_j L_ij.
+/// u needs no division, so the only chain from row to row is 1/D_{i-1} -> L -> D_i -> 1/D_i.
+/// Half bandwidth 5 (cables) has its loops written out; wider bands use dot products.
+#include "engine/dynamics/linsys.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CABLE = 5, STRIDE5 = CABLE + 1 };
+
+qpc_status qpc_linsys_resize(qpc_linsys *sys, int32_t n, int32_t bandwidth, qpc_error *err) {
+    if (n < 0 || bandwidth < 0)
+        return qpc_fail(err, QPC_ERR_INVALID, "matrix of order %d and half bandwidth %d", n,
+                        bandwidth);
+    if (n > 0 && bandwidth > n - 1) bandwidth = n - 1;
+    int64_t want = (int64_t)n * (bandwidth + 1) + n; // the diagonal fits behind either array
+    if (want > sys->capacity) {
+        double *band = qpc_alloc_array((size_t)want, sizeof *band);
+        double *factor = qpc_alloc_array((size_t)want, sizeof *factor);
+        double *diagonal = qpc_alloc_array((size_t)want, sizeof *diagonal);
+        if (band == NULL || factor == NULL || diagonal == NULL) {
+            qpc_free(band);
+            qpc_free(factor);
+            qpc_free(diagonal);
+            return qpc_fail(err, QPC_ERR_MEMORY,
+                            "out of memory for a matrix of order %d, half bandwidth %d", n,
+                            bandwidth);
+        }
+        qpc_free(sys->band);
+        qpc_free(sys->factor);
+        qpc_free(sys->diagonal);
+        sys->band = band;
+        sys->factor = factor;
+        sys->diagonal = diagonal;
+        sys->capacity = want;
+    }
+    sys->n = n;
+    sys->bandwidth = bandwidth;
+    qpc_linsys_clear(sys);
+    return QPC_OK;
+}
+
+void qpc_linsys_fini(qpc_linsys *sys) {
+    if (sys == NULL) return;
+    qpc_free(sys->band);
+    qpc_free(sys->factor);
+    qpc_free(sys->diagonal);
+    memset(sys, 0, sizeof *sys);
+}
+
+void qpc_linsys_clear(qpc_linsys *sys) {
+    if (sys->n == 0) return;
+    memset(sys->band, 0, (size_t)sys->n * (size_t)(sys->bandwidth + 1) * sizeof *sys->band);
+}
+
+qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
+    int32_t stride = sys->bandwidth + 1;
+    for (int32_t i = 0; i < sys->n; i++)
+        sys->diagonal[i] = sys->band[(int64_t)i * stride + sys->bandwidth];
+    sys->factorizations++;
+    int32_t bad = qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor);
+    if (bad >= 0)
+        return qpc_fail(err, QPC_ERR_NUMERIC,
+                        "K is not positive definite and finite at row %d (node %d)", bad, bad / 3);
+    return QPC_OK;
+}
+
+void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x) {
+    sys->solves++;
+    if (x != rhs && sys->n > 0) memcpy(x, rhs, (size_t)sys->n * sizeof *x);
+    qpc_band_solve(sys->n, sys->bandwidth, sys->factor, x);
+}
+
+void qpc_linsys_solve_block(qpc_linsys *sys, double *x) {
+    sys->solves += QPC_LINSYS_BLOCK;
+    qpc_band_solve_block(sys->n, sys->bandwidth, sys->factor, x);
+}
+
+void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y) {
+    qpc_band_multiply(sys->n, sys->bandwidth, sys->band, x, y);
+}
+
+// ---- kernels ----
+
+/// a'b with four partial sums in a fixed order.
+static double dot(const double *a, const double *b, int32_t count) {
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    int32_t k = 0;
+    for (; k + 4 <= count; k += 4) {
+        s0 += a[k] * b[k];
+        s1 += a[k + 1] * b[k + 1];
+        s2 += a[k + 2] * b[k + 2];
+        s3 += a[k + 3] * b[k + 3];
+    }
+    for (; k < count; k++) s0 += a[k] * b[k];
+    return (s0 + s2) + (s1 + s3);
+}
+
+static bool pivot_is_good(double d) { return d > 0 && d <= 1.7976931348623157e308; }
+
+/// One row by dot products; false if the pivot is bad. out may be in.
+static bool factor_row(int32_t i, int32_t w, const double *in, double *factor) {
+    int64_t stride = w + 1;
+    double *out = factor + (int64_t)i * stride;
+    // Columns left of the first non-zero of the row stay zero.
+    int32_t first = i > w ? i - w : 0;
+    while (first < i && in[first - i + w] == 0) first++;
+    double diagonal = in[w];
+    for (int32_t k = 0; k < first - i + w; k++) out[k] = 0;
+    for (int32_t j = first; j < i; j++) {
+        const double *above = factor + (int64_t)j * stride;
+        int32_t k0 = j - w > first ? j - w : first;
+        out[j - i + w] = in[j - i + w] - dot(out + (k0 - i + w), above + (k0 - j + w), j - k0);
+    }
+    double taken = 0;
+    for (int32_t j = first; j < i; j++) {
+        double u = out[j - i + w];
+        double l = u * factor[(int64_t)j * stride + w];
+        taken += u * l;
+        out[j - i + w] = l;
+    }
+    double d = diagonal - taken;
+    out[w] = 1 / d;
+    return pivot_is_good(d);
+}
+
+/// Half bandwidth 5, rows from 5 on: all five columns are there.
+static int32_t factor_cable(int32_t n, const double *K, double *factor) {
+    for (int32_t i = 0; i < n && i < CABLE; i++)
+        if (!factor_row(i, CABLE, K + (int64_t)i * STRIDE5, factor)) return i;
+    for (int32_t i = CABLE; i < n; i++) {
+        const double *in = K + (int64_t)i * STRIDE5;
+        double *out = factor + (int64_t)i * STRIDE5;
+        const double *r5 = out - 5 * STRIDE5, *r4 = out - 4 * STRIDE5, *r3 = out - 3 * STRIDE5,
+                     *r2 = out - 2 * STRIDE5, *r1 = out - 1 * STRIDE5;
+        double u5 = in[0];
+        double u4 = in[1] - u5 * r4[4];
+        double u3 = in[2] - u5 * r3[3] - u4 * r3[4];
+        double u2 = in[3] - u5 * r2[2] - u4 * r2[3] - u3 * r2[4];
+        double u1 = in[4] - u5 * r1[1] - u4 * r1[2] - u3 * r1[3] - u2 * r1[4];
+        double l5 = u5 * r5[5], l4 = u4 * r4[5], l3 = u3 * r3[5], l2 = u2 * r2[5],
+               l1 = u1 * r1[5];
+        double d = in[5] - u5 * l5 - u4 * l4 - u3 * l3 - u2 * l2 - u1 * l1;
+        out[0] = l5;
+        out[1] = l4;
+        out[2] = l3;
+        out[3] = l2;
+        out[4] = l1;
+        out[5] = 1 / d;
+        if (!pivot_is_good(d)) return i;
+    }
+    return -1;
+}
+
+int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor) {
+    if (bandwidth == CABLE) return factor_cable(n, K, factor);
+    for (int32_t i = 0; i < n; i++)
+        if (!factor_row(i, bandwidth, K + (int64_t)i * (bandwidth + 1), factor)) return i;
+    return -1;
+}
+
+static void solve_cable(int32_t n, const double *factor, double *x) {
+    // Forward, L y = x, the newest unknown last so that the chain is one product and one sum.
+    int32_t head = n < CABLE ? n : CABLE;
+    for (int32_t i = 0; i < head; i++) {
+        const double *l = factor + (int64_t)i * STRIDE5 + CABLE - i;
+        for (int32_t k = 0; k < i; k++) x[i] -= l[k] * x[k];
+    }
+    if (n <= CABLE) {
+        for (int32_t i = n - 1; i >= 0; i--) {
+            double v = x[i] * factor[(int64_t)i * STRIDE5 + CABLE];
+            for (int32_t j = i + 1; j < n; j++)
+                v -= factor[(int64_t)j * STRIDE5 + (i - j + CABLE)] * x[j];
+            x[i] = v;
+        }
+        return;
+    }
+    double a = x[0], b = x[1], c = x[2], d = x[3], e = x[4]; // y_{i-5} .. y_{i-1}
+    for (int32_t i = CABLE; i < n; i++) {
+        const double *l = factor + (int64_t)i * STRIDE5;
+        double y = ((x[i] - l[0] * a) - (l[1] * b + l[2] * c)) - l[3] * d - l[4] * e;
+        x[i] = y;
+        a = b;
+        b = c;
+        c = d;
+        d = e;
+        e = y;
+    }
+    // Backward, D L' x = y.
+    a = b = c = d = e = 0; // x_{i+5} .. x_{i+1}
+    for (int32_t i = n - 1; i >= 0; i--) {
+        const double *l = factor + (int64_t)i * STRIDE5; // column i of L steps down by STRIDE5 - 1
+        double v = x[i] * l[5];
+        if (i + CABLE < n) {
+            v = ((v - l[5 + 5 * CABLE] * a) - (l[5 + 4 * CABLE] * b + l[5 + 3 * CABLE] * c)) -
+                l[5 + 2 * CABLE] * d - l[5 + CABLE] * e;
+        } else {
+            for (int32_t j = n - 1; j > i; j--) v -= l[5 + (j - i) * CABLE] * x[j];
+        }
+        x[i] = v;
+        a = b;
+        b = c;
+        c = d;
+        d = e;
+        e = v;
+    }
+}
+
+void qpc_band_solve(int32_t n, int32_t bandwidth, const double *factor, double *x) {
+    if (bandwidth == CABLE) {
+        solve_cable(n, factor, x);
+        return;
+    }
+    int32_t w = bandwidth;
+    int64_t stride = w + 1;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t first = i > w ? i - w : 0;
+        x[i] -= dot(factor + (int64_t)i * stride + (first - i + w), x + first, i - first);
+    }
+    for (int32_t i = 0; i < n; i++) x[i] *= factor[(int64_t)i * stride + w];
+    for (int32_t i = n - 1; i >= 0; i--) {
+        int32_t first = i > w ? i - w : 0;
+        const double *l = factor + (int64_t)i * stride + (first - i + w);
+        double v = x[i];
+        for (int32_t k = first; k < i; k++) x[k] -= l[k - first] * v;
+    }
+}
+
+void qpc_band_solve_block(int32_t n, int32_t bandwidth, const double *factor, double *x) {
+    int32_t w = bandwidth;
+    int64_t stride = w + 1;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t first = i > w ? i - w : 0;
+        const double *l = factor + (int64_t)i * stride - i + w;
+        double *xi = x + (int64_t)i * 4;
+        double v0 = xi[0], v1 = xi[1], v2 = xi[2], v3 = xi[3];
+        for (int32_t k = first; k < i; k++) {
+            const double *xk = x + (int64_t)k * 4;
+            v0 -= l[k] * xk[0];
+            v1 -= l[k] * xk[1];
+            v2 -= l[k] * xk[2];
+            v3 -= l[k] * xk[3];
+        }
+        xi[0] = v0;
+        xi[1] = v1;
+        xi[2] = v2;
+        xi[3] = v3;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        double inverse = factor[(int64_t)i * stride + w];
+        for (int32_t c = 0; c < 4; c++) x[(int64_t)i * 4 + c] *= inverse;
+    }
+    for (int32_t i = n - 1; i >= 0; i--) {
+        int32_t first = i > w ? i - w : 0;
+        const double *l = factor + (int64_t)i * stride - i + w;
+        const double *xi = x + (int64_t)i * 4;
+        double v0 = xi[0], v1 = xi[1], v2 = xi[2], v3 = xi[3];
+        for (int32_t k = first; k < i; k++) {
+            double *xk = x + (int64_t)k * 4;
+            xk[0] -= l[k] * v0;
+            xk[1] -= l[k] * v1;
+            xk[2] -= l[k] * v2;
+            xk[3] -= l[k] * v3;
+        }
+    }
+}
+
+void qpc_band_multiply(int32_t n, int32_t bandwidth, const double *K, const double *x, double *y) {
+    int32_t w = bandwidth;
+    int64_t stride = w + 1;
+    if (w == CABLE && n > CABLE) {
+        for (int32_t i = 0; i < n; i++) y[i] = 0;
+        for (int32_t i = 0; i < CABLE; i++) {
+            const double *row = K + (int64_t)i * stride - i + w;
+            for (int32_t k = 0; k < i; k++) {
+                y[i] += row[k] * x[k];
+                y[k] += row[k] * x[i];
+            }
+            y[i] += row[i] * x[i];
+        }
+        for (int32_t i = CABLE; i < n; i++) {
+            const double *row = K + (int64_t)i * STRIDE5;
+            double xi = x[i];
+            double *yk = y + i - CABLE;
+            const double *xk = x + i - CABLE;
+            yk[0] += row[0] * xi;
+            yk[1] += row[1] * xi;
+            yk[2] += row[2] * xi;
+            yk[3] += row[3] * xi;
+            yk[4] += row[4] * xi;
+            yk[5] = ((row[0] * xk[0] + row[1] * xk[1]) + (row[2] * xk[2] + row[3] * xk[3])) +
+                    (row[4] * xk[4] + row[5] * xi);
+        }
+        return;
+    }
+    for (int32_t i = 0; i < n; i++) y[i] = 0;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t first = i > w ? i - w : 0;
+        const double *row = K + (int64_t)i * stride - i + w;
+        double xi = x[i], sum = 0;
+        for (int32_t k = first; k < i; k++) {
+            sum += row[k] * x[k];
+            y[k] += row[k] * xi;
+        }
+        y[i] += sum + row[i] * xi;
+    }
+}

@@ -1,0 +1,216 @@
+/// The solver table, the rule of `auto`, and the relaxation of rows that contradict.
+///
+/// auto: augmented-lagrangian; if the result misses the options' residuals, active-set takes over
+/// from the multipliers reached. Only active-set can prove that rows contradict, so a QP that
+/// the first engine cannot satisfy ends there. Runs on the worker in the world.
+#include "engine/solver/work.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { AUTO_NEWTON_STEPS = 60 };
+
+qpc_solver_options qpc_solver_options_default(void) {
+    return (qpc_solver_options){
+        .residual_tolerance = 1e-8,
+        .stat_tolerance = 1e-6,
+        .max_iterations = 0,
+        .perturbation = -1e-9,
+        .exact = false,
+    };
+}
+
+static const char *const names[] = {
+#define QPC_SOLVER_NAME(id, name, text) name,
+    QPC_SOLVER_LIST(QPC_SOLVER_NAME)
+#undef QPC_SOLVER_NAME
+};
+
+const char *qpc_solver_name(qpc_solver_id id) {
+    return (int)id >= 0 && id < QPC_SOLVER_COUNT ? names[id] : "unknown";
+}
+
+bool qpc_solver_from_name(const char *name, qpc_solver_id *ret) {
+    for (int32_t i = 0; i < QPC_SOLVER_COUNT; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *ret = (qpc_solver_id)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *options, double *x,
+                           double *lambda, double *r, double *z, qpc_solver_report *report,
+                           qpc_error *err) {
+    // A few dozen Newton steps: where it needs more, active-set is the faster one.
+    qpc_solver_options bounded = *options;
+    if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS;
+    qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
+    if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
+    int32_t iterations = report->iterations;
+    // Multipliers of rows that contradict run away: start afresh from those.
+    double largest = 0;
+    for (int32_t i = 0; i < work->qp->m; i++) {
+        double l = fabs(lambda[i]) * work->kt[i];
+        if (!(l <= largest)) largest = l;
+    }
+    if (!(largest <= 1e6 * work->scale))
+        memset(lambda, 0, (size_t)work->qp->m * sizeof(double));
+    qpc_solver_report second = {.iterations = iterations, .factorizations = report->factorizations};
+    status = qpc_active_set_run(work, options, NULL, x, lambda, &second, err);
+    *report = second;
+    report->fell_back = true;
+    if (status == QPC_OK && (report->outcome == QPC_OUTCOME_STALLED ||
+                             report->outcome == QPC_OUTCOME_OPTIMAL)) {
+        // What decides is the residuals: out of better steps may be good enough, and its own
+        // optimum may be short of what was asked.
+        qpc_solver_options inexact = *options;
+        inexact.exact = false;
+        qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
+        report->outcome = qpc_work_accepts(&residuals, &inexact, 1) ? QPC_OUTCOME_OPTIMAL
+                                                                     : QPC_OUTCOME_STALLED;
+    }
+    return status;
+}
+
+qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
+                     qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
+                     qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(arena);
+    qpc_solver_report local = {.engine = id};
+    uint64_t solves = qp->sys->solves;
+    qpc_work work;
+    qpc_status status = qpc_work_init(&work, qp, arena, lambda, err);
+    if (status != QPC_OK) goto out;
+    size_t n = (size_t)qp->n, m = (size_t)qp->m;
+    double *x = qpc_arena_array(arena, n, sizeof *x);
+    double *l = qpc_arena_array(arena, m, sizeof *l);
+    double *r = qpc_arena_array(arena, n, sizeof *r);
+    double *z = qpc_arena_array(arena, n, sizeof *z);
+    if (x == NULL || l == NULL || r == NULL || z == NULL) {
+        status = QPC_SOLVER_MEMORY(err, &work);
+        goto out;
+    }
+    for (size_t i = 0; i < m; i++) l[i] = qp->equality[i] || lambda[i] > 0 ? lambda[i] : 0;
+    switch (id) {
+    case QPC_SOLVER_AUTO: status = run_auto(&work, options, x, l, r, z, &local, err); break;
+    case QPC_SOLVER_AUGMENTED_LAGRANGIAN:
+        status = qpc_augmented_lagrangian_run(&work, options, false, x, l, &local, err);
+        break;
+    case QPC_SOLVER_ACTIVE_SET:
+        status = qpc_active_set_run(&work, options, NULL, x, l, &local, err);
+        break;
+    case QPC_SOLVER_AUGMENTED_CG:
+        status = qpc_augmented_cg_run(&work, options, x, l, &local, err);
+        break;
+    case QPC_SOLVER_COUNT:
+    default: status = qpc_fail(err, QPC_ERR_INTERNAL, "no solver has number %d", (int)id); break;
+    }
+    if (status != QPC_OK) goto out;
+    for (size_t i = 0; i < n; i++) {
+        if (isfinite(x[i])) continue;
+        status = qpc_fail(err, QPC_ERR_NUMERIC, "%s: the solution is not finite",
+                          qpc_solver_name(local.engine));
+        goto out;
+    }
+    if (n > 0) memcpy(dv, x, n * sizeof *dv);
+    if (m > 0) memcpy(lambda, l, m * sizeof *lambda);
+    local.active = qpc_work_active(qp, l);
+out:
+    local.solves = (int32_t)(qp->sys->solves - solves);
+    if (report != NULL) *report = local;
+    qpc_arena_rewind(arena, mark);
+    return status;
+}
+
+// ---- relaxation ----
+
+qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *c,
+                     double *ret_largest, qpc_error *err) {
+    // min 1/2 |s|^2 subject to J x <= c + s: proximal steps of the dual,
+    //     lambda+ = argmin 1/2 l'A l - (J K^-1 b - c)'l + eps/2 |l - lambda|^2 over relaxed rows,
+    // s = eps (lambda+ - lambda). Rows below the level are in every subproblem as they stand. The
+    // multipliers grow for ever, along a proof of the contradiction; s converges, linearly and fast
+    // as eps is small against A (Chiche & Gilbert 2016).
+    enum { MOST_STEPS = 60 };
+    qpc_arena_mark mark = qpc_arena_get_mark(arena);
+    size_t n = (size_t)qp->n, m = (size_t)qp->m;
+    qpc_solver_options options = qpc_solver_options_default();
+    qpc_work work;
+    double *zero = qpc_arena_array(arena, m, sizeof *zero);
+    double *shift = qpc_arena_array(arena, m, sizeof *shift);
+    double *moved = qpc_arena_array(arena, m, sizeof *moved);
+    double *s = qpc_arena_array(arena, m, sizeof *s);
+    double *lambda = qpc_arena_array(arena, m, sizeof *lambda);
+    double *old = qpc_arena_array(arena, m, sizeof *old);
+    double *x = qpc_arena_array(arena, n, sizeof *x);
+    qpc_qp inner = *qp;
+    qpc_status status = QPC_OK;
+    if (zero == NULL || shift == NULL || moved == NULL || s == NULL || lambda == NULL ||
+        old == NULL || x == NULL) {
+        status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory to relax %d rows", qp->m);
+        goto out;
+    }
+    for (size_t i = 0; i < m; i++) zero[i] = lambda[i] = s[i] = 0;
+    inner.c = moved;
+    memcpy(moved, c, m * sizeof *moved);
+    status = qpc_work_init(&work, &inner, arena, zero, err);
+    if (status != QPC_OK) goto out;
+    double least = 0;
+    int32_t relaxed = 0;
+    for (size_t i = 0; i < m; i++) {
+        relaxed += qp->priority[i] >= level;
+        if (work.kt2[i] > 0 && (least == 0 || work.kt2[i] < least)) least = work.kt2[i];
+    }
+    if (least == 0) least = 1; // nothing but empty rows
+    if (relaxed == 0) {
+        status = qpc_fail(err, QPC_ERR_STATE, "no row of priority %d or more is there to relax",
+                          level);
+        goto out;
+    }
+    double eps = 1e-6 * least, largest = 0;
+    for (size_t i = 0; i < m; i++) shift[i] = qp->priority[i] >= level ? eps : 0;
+    for (int32_t step = 0; step < MOST_STEPS; step++) {
+        memcpy(old, lambda, m * sizeof *old);
+        for (size_t i = 0; i < m; i++) {
+            moved[i] = c[i] - shift[i] * old[i];
+            if (shift[i] > 0 && work.kt2[i] == 0) moved[i] = 0; // an empty row: s = -c at once
+        }
+        qpc_solver_report report = {0};
+        qpc_arena_mark inside = qpc_arena_get_mark(arena);
+        status = qpc_active_set_run(&work, &options, shift, x, lambda, &report, err);
+        qpc_arena_rewind(arena, inside);
+        if (status != QPC_OK) goto out;
+        if (report.outcome == QPC_OUTCOME_INFEASIBLE) {
+            status = qpc_fail(err, QPC_ERR_STATE,
+                              "rows contradict even with those of priority %d and more relaxed "
+                              "(row %d and %d more)",
+                              level, report.conflict_row[0], report.conflict_count - 1);
+            goto out;
+        }
+        double change = 0;
+        largest = 0;
+        for (size_t i = 0; i < m; i++) {
+            double now = shift[i] * (lambda[i] - old[i]);
+            // Row by row: what is left over at this x, which is free of the cancellation above.
+            if (shift[i] > 0) now = qpc_row_dot(qp, (int32_t)i, x) - c[i];
+            if (!qp->equality[i] && now < 0) now = 0;
+            if (fabs(now - s[i]) > change) change = fabs(now - s[i]);
+            if (fabs(now) > largest) largest = fabs(now);
+            s[i] = now;
+        }
+        if (change <= 1e-10 * largest) break;
+    }
+    // A hair more than needed, so that round-off does not contradict again.
+    for (size_t i = 0; i < m; i++) {
+        if (shift[i] == 0 || s[i] == 0) continue;
+        if (fabs(s[i]) <= 1e-9 * largest) continue;
+        c[i] += s[i] + (qp->equality[i] ? 0 : 1e-10 * largest);
+    }
+    if (ret_largest != NULL) *ret_largest = largest;
+out:
+    qpc_arena_rewind(arena, mark);
+    return status;
+}

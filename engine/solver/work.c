@@ -1,0 +1,116 @@
+/// Preparation and residuals shared by the engines (the certificate has its own code).
+#include "engine/solver/work.h"
+
+#include <float.h>
+#include <math.h>
+
+static bool all_finite(const double *a, int64_t count) {
+    // A sum of zeros times a is zero unless something is not finite.
+    double s = 0;
+    for (int64_t i = 0; i < count; i++) s += 0 * a[i];
+    return s == 0;
+}
+
+qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, const double *lambda,
+                         qpc_error *err) {
+    *work = (qpc_work){.qp = qp, .arena = arena};
+    int32_t n = qp->n, m = qp->m;
+    if (QPC_NEVER(n != qp->sys->n || n < 0 || m < 0))
+        return qpc_fail(err, QPC_ERR_INTERNAL, "a QP of %d unknowns over a matrix of order %d", n,
+                        qp->sys->n);
+    int32_t nnz = m > 0 ? qp->row_start[m] : 0;
+    // A K that factored has finite pivots, but an infinite entry can hide behind 1/inf = 0.
+    if (!all_finite(qp->sys->band, (int64_t)n * (qp->sys->bandwidth + 1)))
+        return qpc_fail(err, QPC_ERR_NUMERIC, "K is not finite");
+    if (!all_finite(qp->b, n)) return qpc_fail(err, QPC_ERR_NUMERIC, "b is not finite");
+    if (!all_finite(qp->value, nnz)) return qpc_fail(err, QPC_ERR_NUMERIC, "J is not finite");
+    if (!all_finite(qp->c, m)) return qpc_fail(err, QPC_ERR_NUMERIC, "c is not finite");
+    if (!all_finite(lambda, m))
+        return qpc_fail(err, QPC_ERR_NUMERIC, "the warm start is not finite");
+    work->free_dv = qpc_arena_array(arena, (size_t)n, sizeof(double));
+    work->kt2 = qpc_arena_array(arena, (size_t)m, sizeof(double));
+    work->kt = qpc_arena_array(arena, (size_t)m, sizeof(double));
+    double *inverse = qpc_arena_array(arena, (size_t)n, sizeof(double));
+    if (work->free_dv == NULL || work->kt2 == NULL || work->kt == NULL || inverse == NULL)
+        return QPC_SOLVER_MEMORY(err, work);
+    for (int32_t i = 0; i < n; i++) {
+        double d = qp->sys->diagonal[i];
+        if (!(d > 0))
+            return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
+        inverse[i] = 1 / d;
+    }
+    qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
+    double norm2 = 0, scale = 1e-140;
+    for (int32_t i = 0; i < n; i++) norm2 += qp->b[i] * work->free_dv[i];
+    work->free_norm = sqrt(norm2 > 0 ? norm2 : 0);
+    if (!isfinite(work->free_norm))
+        return qpc_fail(err, QPC_ERR_NUMERIC, "K^-1 b is not finite: K lost definiteness");
+    if (work->free_norm > scale) scale = work->free_norm;
+    for (int32_t i = 0; i < m; i++) {
+        double kt2 = 0, g = -qp->c[i];
+        for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) {
+            double v = qp->value[k];
+            kt2 += v * v * inverse[qp->column[k]];
+            g += v * work->free_dv[qp->column[k]];
+        }
+        work->kt2[i] = kt2;
+        work->kt[i] = sqrt(kt2);
+        if (qp->equality[i] && g < 0) g = -g;
+        if (kt2 > 0 && g > scale * work->kt[i]) scale = g / work->kt[i];
+    }
+    work->scale = scale;
+    return QPC_OK;
+}
+
+qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const double *lambda,
+                                 double *r, double *z) {
+    const qpc_qp *qp = work->qp;
+    qpc_residuals out = {.scale = work->scale};
+    qpc_linsys_multiply(qp->sys, x, r);
+    double x2 = 0, r2 = 0, comp = 0;
+    for (int32_t i = 0; i < qp->n; i++) {
+        x2 += x[i] * r[i];
+        r[i] -= qp->b[i];
+    }
+    if (x2 > out.scale * out.scale) out.scale = sqrt(x2);
+    for (int32_t i = 0; i < qp->m; i++) {
+        double s = qp->c[i] - qpc_row_dot(qp, i, x);
+        double natural, violation;
+        if (lambda[i] != 0) qpc_row_add(qp, i, lambda[i], r);
+        comp += fabs(lambda[i] * s);
+        if (qp->equality[i]) {
+            natural = violation = fabs(s);
+        } else {
+            double l = lambda[i] * work->kt2[i];
+            natural = fabs(s < l ? s : l);
+            violation = s < 0 ? -s : 0;
+        }
+        if (natural > out.natural) out.natural = natural;
+        // An empty row cannot be helped by any x: it counts in m/s only.
+        if (work->kt2[i] > 0 && violation > out.prim * work->kt[i])
+            out.prim = violation / work->kt[i];
+    }
+    qpc_linsys_solve(qp->sys, r, z);
+    for (int32_t i = 0; i < qp->n; i++) r2 += r[i] * z[i];
+    out.stat = sqrt(fabs(r2)) / out.scale;
+    out.prim /= out.scale;
+    out.comp = comp / (out.scale * out.scale);
+    if (!isfinite(x2)) out.stat = out.natural = DBL_MAX;
+    return out;
+}
+
+bool qpc_work_accepts(const qpc_residuals *residuals, const qpc_solver_options *options,
+                      double margin) {
+    // Written so that a NaN is refused.
+    if (!(residuals->natural <= margin * options->residual_tolerance)) return false;
+    if (!(residuals->stat <= margin * options->stat_tolerance)) return false;
+    if (!options->exact) return true;
+    return residuals->stat <= margin * 1e-9 && residuals->prim <= margin * 1e-9 &&
+           residuals->comp <= margin * 1e-12;
+}
+
+int32_t qpc_work_active(const qpc_qp *qp, const double *lambda) {
+    int32_t active = 0;
+    for (int32_t i = 0; i < qp->m; i++) active += qp->equality[i] || lambda[i] > 0;
+    return active;
+}

@@ -1,0 +1,74 @@
+/// What the engines share inside one qpc_solve: the prepared problem, row products, residuals.
+#ifndef QPC_ENGINE_SOLVER_WORK_H
+#define QPC_ENGINE_SOLVER_WORK_H
+
+#include "engine/solver/solver.h"
+
+/// Prepared once per solve; everything lives in the arena.
+typedef struct qpc_work {
+    const qpc_qp *qp;
+    qpc_arena *arena;
+    double *free_dv;     // (n) K^-1 b
+    double *kt2;         // (m) sum_j J_ij^2 / K_jj, 1/kg; 0 for an empty row
+    double *kt;          // (m) its root
+    double free_norm;    // |K^-1 b|_K
+    double scale;        // S so far: max(|K^-1 b|_K, max viol_i(K^-1 b) / kt_i), floor 1e-140
+} qpc_work;
+
+/// Checks that K, b, J, c and the warm start are finite and prepares the rest.
+qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, const double *lambda,
+                         qpc_error *err);
+
+static inline double qpc_row_dot(const qpc_qp *qp, int32_t row, const double *x) {
+    double s = 0;
+    for (int32_t k = qp->row_start[row]; k < qp->row_start[row + 1]; k++)
+        s += qp->value[k] * x[qp->column[k]];
+    return s;
+}
+
+static inline void qpc_row_add(const qpc_qp *qp, int32_t row, double s, double *y) {
+    for (int32_t k = qp->row_start[row]; k < qp->row_start[row + 1]; k++)
+        y[qp->column[k]] += s * qp->value[k];
+}
+
+/// |J_i| |x| + |c_i|: what round-off in the row is measured against.
+static inline double qpc_row_size(const qpc_qp *qp, int32_t row, const double *x) {
+    double s = qp->c[row] < 0 ? -qp->c[row] : qp->c[row];
+    for (int32_t k = qp->row_start[row]; k < qp->row_start[row + 1]; k++) {
+        double t = qp->value[k] * x[qp->column[k]];
+        s += t < 0 ? -t : t;
+    }
+    return s;
+}
+
+typedef struct qpc_residuals { // as in certificate.h, for the engines' own decisions
+    double stat, prim, comp, natural, scale;
+} qpc_residuals;
+
+/// r, z (n): scratch. One K-product and one K-solve.
+qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const double *lambda,
+                                 double *r, double *z);
+/// The acceptance rule of a step's QP; margin < 1 asks for more than the options do.
+bool qpc_work_accepts(const qpc_residuals *residuals, const qpc_solver_options *options,
+                      double margin);
+/// Rows with lambda > 0, plus equalities.
+int32_t qpc_work_active(const qpc_qp *qp, const double *lambda);
+
+// The engines. x (n) out, lambda (m) in the warm start, out multipliers: both are scratch copies of
+// the caller, so that an error leaves the user's arrays untouched. shift: NULL, or (m) diagonal added
+// to the Delassus operator on relaxed rows (J x - shift lambda <= c).
+qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *options,
+                              const double *shift, double *x, double *lambda,
+                              qpc_solver_report *report, qpc_error *err);
+/// hand_over: stop where active-set is known to be faster (for `auto`).
+qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_options *options,
+                                        bool hand_over, double *x, double *lambda,
+                                        qpc_solver_report *report, qpc_error *err);
+qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
+                                double *lambda, qpc_solver_report *report, qpc_error *err);
+
+#define QPC_SOLVER_MEMORY(err, work)                                                               \
+    qpc_fail((err), QPC_ERR_MEMORY, "out of memory for a QP of %d unknowns and %d rows",           \
+             (work)->qp->n, (work)->qp->m)
+
+#endif

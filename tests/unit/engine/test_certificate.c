@@ -1,0 +1,147 @@
+/// The certificate: small for stored solutions, and each perturbation shows in the figure it breaks.
+#include "tests/support/instances.h"
+#include "tests/support/smallqp.h"
+
+#include "tests/support/faults.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
+static qpc_arena arena;
+static smallqp small;
+
+static qpc_certificate certify(const qpc_qp *qp, const double *x, const double *l) {
+    qpc_certificate c;
+    qpc_error err = {0};
+    assert_ok(qpc_certify(qp, x, l, &arena, &c, &err), &err);
+    return c;
+}
+
+static void stored_solutions_pass(void **state) {
+    (void)state;
+    for (int32_t k = 0; instance_names[k] != NULL; k++) {
+        qpb_problem p;
+        instance_load(instance_names[k], &p);
+        instance_check(&p, p.x, p.lambda, &arena);
+        qpb_free(&p);
+    }
+}
+
+static void perturbed_solutions_fail_where_they_were_bent(void **state) {
+    (void)state;
+    const char *const names[] = {"cable_050", "stack_03", "rand_060", "cloth_10", "massspan_40"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        qpb_problem p;
+        instance_load(names[k], &p);
+        size_t n = (size_t)p.qp.n, m = (size_t)p.qp.m;
+        double *x = calloc(n, sizeof *x), *l = calloc(m, sizeof *l);
+        memcpy(x, p.x, n * sizeof *x);
+        memcpy(l, p.lambda, m * sizeof *l);
+        qpc_certificate good = certify(&p.qp, x, l);
+        // x off by 1e-6: stat shows it, and err bounds the distance.
+        for (size_t i = 0; i < n; i++) x[i] += 1e-6 * good.scale / sqrt(p.sys.diagonal[i]);
+        qpc_certificate c = certify(&p.qp, x, l);
+        if (!(c.stat > 1e-10 && c.stat > 1e3 * good.stat))
+            fail_msg("%s: stat %g, was %g", p.name, c.stat, good.stat);
+        memcpy(x, p.x, n * sizeof *x);
+        // A multiplier off by 1 %.
+        size_t largest = 0;
+        for (size_t i = 0; i < m; i++)
+            if (fabs(l[i]) > fabs(l[largest])) largest = i;
+        l[largest] *= 1.01;
+        c = certify(&p.qp, x, l);
+        assert_true(c.stat > 1e-8 && c.stat > 1e3 * good.stat);
+        assert_true(c.active_hash == good.active_hash);
+        // A dropped row.
+        l[largest] = 0;
+        c = certify(&p.qp, x, l);
+        assert_true(c.stat > 1e-6 && c.stat > 1e3 * good.stat);
+        if (!p.equality[largest]) {
+            assert_true(c.active_hash != good.active_hash);
+            assert_int_equal(c.active, good.active - 1);
+            l[largest] = -1;
+            assert_true(certify(&p.qp, x, l).dual > 0);
+        }
+        free(x);
+        free(l);
+        qpb_free(&p);
+    }
+}
+
+static void figures_follow_their_definitions(void **state) {
+    (void)state;
+    // K = diag(4, 1), b = (4, 0), rows -x1 <= -2 and x0 = 0.5; x = (1, 1), lambda = (3, -1).
+    memset(&small, 0, sizeof small);
+    small.n = small.m = 2;
+    small.K[0][0] = 4;
+    small.K[1][1] = 1;
+    small.b[0] = 4;
+    small.J[0][1] = -1;
+    small.c[0] = -2;
+    small.J[1][0] = 1;
+    small.c[1] = 0.5;
+    small.equality[1] = 1;
+    small.key[0] = 30;
+    small.key[1] = 20;
+    const double x[2] = {1, 1}, l[2] = {3, -1};
+    qpc_certificate c = certify(smallqp_build(&small), x, l);
+    // r = (4, 1) - (4, 0) + (-1, -3) = (-1, -2); |r|^2 in K^-1 = 1/4 + 4
+    // kt = (1, 1/2); |x|_K^2 = 5; |K^-1 b|_K = 2; viol(K^-1 b)/kt = 2, 1: S = sqrt 5
+    double S = sqrt(5);
+    assert_near(c.scale, S, 1e-15);
+    assert_near(c.stat, sqrt(4.25) / S, 1e-15);
+    assert_near(c.violation, 1, 1e-15);
+    assert_near(c.prim, 1 / S, 1e-15);    // 1/1 and 0.5/0.5
+    assert_near(c.natural, 1, 1e-15);     // min(-1, 3) and |-0.5|
+    assert_near(c.comp, (3 * 1 + 1 * 0.5) / 5, 1e-15);
+    assert_near(c.err, c.stat + sqrt(c.comp), 1e-15);
+    assert_near(c.dual, 0, 0);            // an equality may pull
+    assert_near(c.solve_check, 0, 1e-15);
+    const uint64_t keys[2] = {20, 30};
+    assert_int_equal(c.active, 2);
+    assert_true(c.active_hash == XXH3_64bits(keys, sizeof keys));
+    const double wrong[2] = {-3, -1};
+    assert_near(certify(&small.qp, x, wrong).dual, 3 / S, 1e-15);
+    // Natural residual of a slack row with a multiplier: lambda kt^2.
+    small.c[0] = 5;
+    small.c[1] = 1;
+    assert_near(certify(&small.qp, x, l).natural, 3, 1e-15);
+}
+
+static void nan_never_looks_solved(void **state) {
+    (void)state;
+    const double l[2] = {0, 0}, x[2] = {1, (double)NAN};
+    qpc_certificate c = certify(&small.qp, x, l);
+    assert_false(c.stat <= 1e300);
+    assert_false(c.natural <= 1e300);
+}
+
+static void out_of_memory_is_reported(void **state) {
+    (void)state;
+    const double l[2] = {0, 0}, x[2] = {1, 1};
+    QPC_FAULTS(f) {
+        qpc_arena own = {0};
+        qpc_certificate c;
+        qpc_error err = {0};
+        qpc_faults_ended(&f, qpc_certify(&small.qp, x, l, &own, &c, &err));
+        qpc_arena_fini(&own);
+    }
+}
+
+static int teardown(void **state) {
+    (void)state;
+    qpc_linsys_fini(&small.sys);
+    qpc_arena_fini(&arena);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stored_solutions_pass),
+        cmocka_unit_test(perturbed_solutions_fail_where_they_were_bent),
+        cmocka_unit_test(figures_follow_their_definitions),
+        cmocka_unit_test(nan_never_looks_solved),
+        cmocka_unit_test(out_of_memory_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, teardown);
+}

@@ -1,0 +1,181 @@
+/// Banded factor and solves against dense elimination.
+#include "engine/dynamics/linsys.h"
+
+#include "tests/support/check.h"
+#include "tests/support/faults.h"
+
+#include <stdlib.h>
+
+static uint64_t seed = 1;
+static double uniform(void) { // in [-1, 1)
+    seed = seed * 6364136223846793005U + 1442695040888963407U;
+    return (double)(int64_t)(seed >> 11) / (double)(1LL << 52) - 1;
+}
+
+/// Random positive definite band matrix: diagonally dominant in part, indefinite parts pushed up.
+static void fill(qpc_linsys *sys, int32_t n, int32_t w, double *dense) {
+    qpc_error err = {0};
+    assert_ok(qpc_linsys_resize(sys, n, w, &err), &err);
+    w = sys->bandwidth;
+    memset(dense, 0, (size_t)n * (size_t)n * sizeof *dense);
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = i - w > 0 ? i - w : 0; j < i; j++) {
+            double v = uniform();
+            if (v > 0.5) v = 0; // zeros inside the band, too
+            qpc_linsys_add(sys, i, j, v);
+            dense[i * n + j] = dense[j * n + i] = v;
+        }
+    }
+    for (int32_t i = 0; i < n; i++) {
+        double sum = 0.1 + 0.05 * (uniform() + 1);
+        for (int32_t j = 0; j < n; j++) sum += fabs(dense[i * n + j]);
+        qpc_linsys_add(sys, i, i, sum);
+        dense[i * n + i] = sum;
+    }
+}
+
+/// x = A^-1 b by elimination with row exchanges; A and b are overwritten.
+static void eliminate(int32_t n, double *A, double *b) {
+    for (int32_t k = 0; k < n; k++) {
+        int32_t best = k;
+        for (int32_t i = k + 1; i < n; i++)
+            if (fabs(A[i * n + k]) > fabs(A[best * n + k])) best = i;
+        for (int32_t j = 0; j < n; j++) {
+            double t = A[k * n + j];
+            A[k * n + j] = A[best * n + j];
+            A[best * n + j] = t;
+        }
+        double t = b[k];
+        b[k] = b[best];
+        b[best] = t;
+        for (int32_t i = k + 1; i < n; i++) {
+            double f = A[i * n + k] / A[k * n + k];
+            for (int32_t j = k; j < n; j++) A[i * n + j] -= f * A[k * n + j];
+            b[i] -= f * b[k];
+        }
+    }
+    for (int32_t i = n - 1; i >= 0; i--) {
+        for (int32_t j = i + 1; j < n; j++) b[i] -= A[i * n + j] * b[j];
+        b[i] /= A[i * n + i];
+    }
+}
+
+enum { MOST = 48 };
+
+static void solves_agree_with_dense_elimination(void **state) {
+    (void)state;
+    static double dense[MOST * MOST];
+    const int32_t widths[] = {0, 1, 2, 3, 5, 6, 11, MOST};
+    qpc_linsys sys = {0};
+    qpc_error err = {0};
+    for (int32_t n = 1; n <= MOST; n++) {
+        for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
+            double rhs[MOST], x[MOST], y[MOST], want[MOST], block[4 * MOST];
+            fill(&sys, n, widths[k], dense);
+            assert_ok(qpc_linsys_factor(&sys, &err), &err);
+            for (int32_t i = 0; i < n; i++) want[i] = rhs[i] = uniform();
+            qpc_linsys_solve(&sys, rhs, x);
+            qpc_linsys_multiply(&sys, x, y);
+            for (int32_t i = 0; i < n; i++) {
+                double sum = 0;
+                for (int32_t j = 0; j < n; j++) sum += dense[i * n + j] * x[j];
+                assert_near(y[i], sum, 1e-12);    // multiply against the dense product
+                assert_near(y[i], rhs[i], 1e-12); // diagonally dominant: condition near 1
+                for (int32_t c = 0; c < 4; c++) block[4 * i + c] = (c - 1.5) * rhs[i];
+            }
+            qpc_linsys_solve_block(&sys, block);
+            eliminate(n, dense, want);
+            for (int32_t i = 0; i < n; i++) {
+                assert_near(x[i], want[i], 1e-12);
+                for (int32_t c = 0; c < 4; c++)
+                    assert_near(block[4 * i + c], (c - 1.5) * want[i], 1e-11);
+            }
+            qpc_linsys_solve(&sys, rhs, rhs); // in place
+            assert_memory_equal(rhs, x, (size_t)n * sizeof *x);
+        }
+    }
+    qpc_linsys_fini(&sys);
+}
+
+static void a_matrix_that_is_not_positive_definite_is_refused_by_row(void **state) {
+    (void)state;
+    qpc_linsys sys = {0};
+    qpc_error err = {0};
+    const int32_t widths[] = {1, 5, 8};
+    for (int32_t k = 0; k < 3; k++) {
+        assert_ok(qpc_linsys_resize(&sys, 12, widths[k], &err), &err);
+        for (int32_t i = 0; i < 12; i++) qpc_linsys_add(&sys, i, i, i == 7 ? -1.0 : 1.0);
+        assert_fails(qpc_linsys_factor(&sys, &err), QPC_ERR_NUMERIC, &err, "row 7");
+        qpc_linsys_add(&sys, 7, 7, 1.0); // now zero
+        assert_fails(qpc_linsys_factor(&sys, &err), QPC_ERR_NUMERIC, &err, "row 7");
+        qpc_linsys_add(&sys, 7, 7, (double)NAN);
+        assert_fails(qpc_linsys_factor(&sys, &err), QPC_ERR_NUMERIC, &err, "row 7");
+        qpc_linsys_clear(&sys);
+        for (int32_t i = 0; i < 12; i++) qpc_linsys_add(&sys, i, i, 1.0);
+        qpc_linsys_add(&sys, 4, 3, 1.0); // semidefinite: [1 1; 1 1]
+        assert_fails(qpc_linsys_factor(&sys, &err), QPC_ERR_NUMERIC, &err, "row 4");
+        qpc_linsys_add(&sys, 5, 5, (double)INFINITY);
+        qpc_linsys_add(&sys, 4, 4, 1.0);
+        assert_fails(qpc_linsys_factor(&sys, &err), QPC_ERR_NUMERIC, &err, "row 5");
+    }
+    qpc_linsys_fini(&sys);
+}
+
+static void smaller_systems_reuse_the_memory(void **state) {
+    (void)state;
+    qpc_linsys sys = {0};
+    qpc_error err = {0};
+    assert_ok(qpc_linsys_resize(&sys, 300, 5, &err), &err);
+    uint64_t before = qpc_mem_thread_allocations();
+    assert_ok(qpc_linsys_resize(&sys, 30, 5, &err), &err);
+    assert_ok(qpc_linsys_resize(&sys, 30, 29, &err), &err);
+    assert_ok(qpc_linsys_resize(&sys, 300, 5, &err), &err);
+    assert_int_equal(qpc_mem_thread_allocations(), before);
+    assert_ok(qpc_linsys_resize(&sys, 3, 5, &err), &err);
+    assert_int_equal(sys.bandwidth, 2); // no wider than the matrix
+    assert_ok(qpc_linsys_resize(&sys, 0, 5, &err), &err);
+    assert_ok(qpc_linsys_factor(&sys, &err), &err);
+    assert_fails(qpc_linsys_resize(&sys, -1, 5, &err), QPC_ERR_INVALID, &err, "-1");
+    qpc_linsys_fini(&sys);
+    qpc_linsys_fini(&sys);
+}
+
+static void a_failed_resize_leaves_the_old_system(void **state) {
+    (void)state;
+    QPC_FAULTS(f) {
+        qpc_linsys sys = {0};
+        qpc_error err = {0};
+        qpc_status status = qpc_linsys_resize(&sys, 9, 5, &err);
+        if (qpc_faults_ended(&f, status)) assert_int_equal(sys.n, 9);
+        else assert_int_equal(sys.n, 0);
+        qpc_linsys_fini(&sys);
+    }
+}
+
+static void work_is_counted(void **state) {
+    (void)state;
+    qpc_linsys sys = {0};
+    qpc_error err = {0};
+    double x[8] = {1};
+    assert_ok(qpc_linsys_resize(&sys, 2, 1, &err), &err);
+    qpc_linsys_add(&sys, 0, 0, 2);
+    qpc_linsys_add(&sys, 1, 1, 4);
+    assert_ok(qpc_linsys_factor(&sys, &err), &err);
+    qpc_linsys_solve(&sys, x, x);
+    qpc_linsys_solve_block(&sys, x);
+    assert_int_equal(sys.factorizations, 1);
+    assert_int_equal(sys.solves, 5);
+    assert_near(sys.diagonal[1], 4, 0);
+    qpc_linsys_fini(&sys);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(solves_agree_with_dense_elimination),
+        cmocka_unit_test(a_matrix_that_is_not_positive_definite_is_refused_by_row),
+        cmocka_unit_test(smaller_systems_reuse_the_memory),
+        cmocka_unit_test(a_failed_resize_leaves_the_old_system),
+        cmocka_unit_test(work_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
