@@ -532,7 +532,7 @@ qpc_status qpc_runfile_recover(const char *path, qpc_run_totals *ret, bool *ret_
                                qpc_error *err) {
     sqlite3 *db = NULL;
     qpc_run_totals totals = {0};
-    int64_t frame_step = 0, recording = 0;
+    int64_t frame_step = 0, recording = 0, closed = 0;
     qpc_status status = qpc_store_open(path, QPC_OPEN_WRITE, QPC_RUN_APPLICATION_ID, NULL, &db, err);
     if (status != QPC_OK) return status;
     status = qpc_store_get_int(db, "SELECT coalesce(max(step), 0) FROM steps", &totals.steps, err);
@@ -546,12 +546,15 @@ qpc_status qpc_runfile_recover(const char *path, qpc_run_totals *ret, bool *ret_
     if (status == QPC_OK)
         status = qpc_store_get_int(db, "SELECT count(*) FROM run WHERE state IN ('created', 'recording')",
                                    &recording, err);
+    // A process may also have been killed after it had marked the file and before the catalogue.
+    if (status == QPC_OK)
+        status = qpc_store_get_int(db, "SELECT count(*) FROM run WHERE state = 'closed'", &closed, err);
     if (frame_step > totals.steps) totals.steps = frame_step;
     if (status == QPC_OK && recording > 0) status = mark_state(db, "crashed", err);
     qpc_store_close(db);
     if (status != QPC_OK) return status;
     totals.bytes = size_of(path, "");
     *ret = totals;
-    *ret_crashed = recording > 0;
+    *ret_crashed = closed == 0;
     return QPC_OK;
 }
