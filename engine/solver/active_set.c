@@ -139,6 +139,8 @@ static void sort_list(const das *s, int32_t count) {
 /// multiplier moves onto the others so that J'lambda stays (Caratheodory): lambda_row falls along
 /// -1 while lambda_W rises along r; an inequality of W that reaches zero first leaves and `row` is
 /// tried again with what is left.
+static double direction(das *s, int32_t p, double a_pp, double *ret_error);
+
 static bool build_row(das *s, int32_t row, const double *z, int32_t stride) {
     const qpc_qp *qp = s->qp;
     double a_pp = shift_of(s, row);
@@ -156,7 +158,15 @@ static bool build_row(das *s, int32_t row, const double *z, int32_t stride) {
         }
         memcpy(s->r, s->a, (size_t)count * sizeof(double));
         double d = a_pp - qpc_delassus_forward(&s->del, s->r);
-        if (count < s->max_count && d > BUILD_DEPENDENT * a_pp && d > 0) {
+        bool independent = count < s->max_count && d > BUILD_DEPENDENT * a_pp && d > 0;
+        if (!independent && qp->equality[row] && count < s->max_count) {
+            // An equality belongs into W if it can be there at all: measure d as a norm.
+            double error;
+            for (int32_t i = 0; i < qp->n; i++) s->z[i] = z[(int64_t)i * stride];
+            d = direction(s, row, a_pp, &error);
+            independent = d > DEPENDENT * a_pp && error <= 1e-8;
+        }
+        if (independent) {
             if (!qpc_delassus_append(&s->del, row, s->a, d)) return false;
             s->state[row] = WORKING;
             s->report->adds++;
@@ -417,7 +427,7 @@ static verdict push_row(das *s, int32_t p, double *ret_rise) {
             leave_to_working_set(s, p);
             return GO_ON;
         }
-        if (near && t2 <= t1 && t2 * sqrt(a_pp) > HUGE_PUSH * s->scale) {
+        if (near && (t1 < t2 ? t1 : t2) * sqrt(a_pp) > HUGE_PUSH * s->scale) {
             // Mending it takes multipliers that doubles cannot carry: it stays as it is, and the
             // residuals tell.
             leave_to_working_set(s, p);
