@@ -101,6 +101,12 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
         break;
     case QPC_SOLVER_ACTIVE_SET:
         status = qpc_active_set_run(&work, options, NULL, x, l, &local, err);
+        if (status == QPC_OK && local.outcome == QPC_OUTCOME_OPTIMAL) {
+            // Its own criterion is exact; this catches a QP that doubles cannot carry.
+            qpc_residuals residuals = qpc_work_residuals(&work, x, l, r, z);
+            if (!(residuals.stat <= options->stat_tolerance && residuals.prim <= 1e-6))
+                local.outcome = QPC_OUTCOME_STALLED;
+        }
         break;
     case QPC_SOLVER_AUGMENTED_CG:
         status = qpc_augmented_cg_run(&work, options, x, l, &local, err);
