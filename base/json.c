@@ -299,7 +299,8 @@ static bool put_tensor_item(writer *w, const qpc_tensor *t, size_t index) {
 
 /// Dimension `dim` and below, from element *index on; the innermost rows stay on one line.
 static bool put_tensor(writer *w, const qpc_tensor *t, int32_t dim, int depth, size_t *index) {
-    if (dim == t->ndim) return put_tensor_item(w, t, (*index)++);
+    // The second bound tells the compiler what the first one means.
+    if (dim >= t->ndim || dim >= QPC_TENSOR_MAX_DIMS) return put_tensor_item(w, t, (*index)++);
     bool inner = dim + 1 == t->ndim;
     bool ok = put(w, "[", 1);
     for (int64_t i = 0; ok && i < t->shape[dim]; i++) {

@@ -79,7 +79,7 @@ status=0
 "$qpc" run "$scene" --seconds "$seconds" --server "$host:$port" || status=$?
 
 # A clean end: running steps finish, the writer empties, exit 0.
-kill -TERM "$daemon"
+kill -TERM "$daemon" || true
 stopped=0
 wait "$daemon" || stopped=$?
 daemon=""

@@ -6,6 +6,7 @@
 #   --suite quick|all      quick leaves out the suite `slow` (default: all)
 #   --build DIR            build folder (default: build-test, or one named after the options)
 #   --sanitize LIST        address,undefined or thread
+#   --release              the optimised build, as a packager makes it
 #   --validate             with the internal checkers of every step
 #   --cc COMPILER          another compiler, e.g. clang
 #   --only c|python        one half of the tests
@@ -17,7 +18,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-suite=all build="" sanitize="" validate=false cc="" only="" filter="" fuzz=false
+suite=all build="" sanitize="" validate=false cc="" only="" filter="" fuzz=false type=debugoptimized
 usage() {
     sed -n '2,/^[^#]/s/^# \{0,1\}//p' tests/run.sh >&2
     exit 2
@@ -25,6 +26,7 @@ usage() {
 while [ $# -gt 0 ]; do
     case "$1" in
         --validate) validate=true && shift && continue ;;
+        --release) type=release && shift && continue ;;
         --fuzz) fuzz=true && shift && continue ;;
         --suite | --build | --sanitize | --cc | --only | --filter) ;;
         *) usage ;;
@@ -48,12 +50,13 @@ if [ -z "$build" ]; then
     [ -n "$sanitize" ] && build=$build-$(echo "$sanitize" | tr ',' '-')
     [ $validate = true ] && build=$build-validate
     [ $fuzz = true ] && build=$build-fuzz
+    [ $type = release ] && build=$build-release
 fi
 
 sh deploy/packages.sh test
 
 # Every option is said, so that a folder set up for something else ends up the same.
-options="--buildtype debugoptimized -Dwerror=true -Dtests=true -Dbench=true -Dvalidate=$validate"
+options="--buildtype $type -Dwerror=true -Dtests=true -Dbench=true -Dvalidate=$validate"
 options="$options -Dfuzz=$fuzz -Db_sanitize=${sanitize:-none}"
 # Clang's sanitizer runtimes live in the programs, not in the shared libraries.
 options="$options -Db_lundef=$([ -n "$sanitize" ] && echo false || echo true)"
