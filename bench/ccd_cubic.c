@@ -5,8 +5,8 @@
 ///
 ///     bench_ccd tests/data/ccd/*.bin
 ///
-/// FN: contacts that are not reported. late: reported after they happened. FP: reported although the
-/// features never come within the tolerance. Times are medians per query.
+/// FN: contacts that are not reported. late: reported after they happened. FP: reported although
+/// the features never come within the tolerance. Times are medians per query.
 #include "engine/collision/ccd.h"
 #include "engine/geometry/closest.h"
 #include "tests/unit/engine/queries.h"
@@ -41,7 +41,9 @@ static int quadratic_roots(double c, double b, double a, double *t) { // a t^2 +
     return kept;
 }
 
-static double value(const double f[4], double t) { return f[0] + t * (f[1] + t * (f[2] + t * f[3])); }
+static double value(const double f[4], double t) {
+    return f[0] + t * (f[1] + t * (f[2] + t * f[3]));
+}
 
 /// Between the turning points the cubic is monotonic: bisect and polish there.
 static int cubic_roots(const double f[4], double *t) {

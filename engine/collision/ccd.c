@@ -116,9 +116,9 @@ static double largest_component(qpc_vec3 a, qpc_vec3 b) {
                 fmax(fmax(fabs(b.x), fabs(b.y)), fabs(b.z)));
 }
 
-/// First zero of the lower convex hull of control values (spaced by a third) that starts above zero;
-/// infinite if it has none. The crossing of the hull is the earliest one among all chords that fall
-/// through zero.
+/// First zero of the lower convex hull of control values (spaced by a third) that starts above
+/// zero; infinite if it has none. The crossing of the hull is the earliest one among all chords
+/// that fall through zero.
 static double hull_zero(const double g[4]) {
     double x = INFINITY;
     for (int k = 0; k < 3; k++)
@@ -295,7 +295,8 @@ ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, doubl
     double E = 32 * unit_roundoff * M + 1e-70;
     double thr = s * (1 + 16 * unit_roundoff) + E;
 
-    // Coordinate axes as directions: rejects most pairs that are not near each other.
+    // Coordinate axes as directions: rejects most pairs that are not near each other. (Those that
+    // come here from detection have passed the like.)
     bool apart = false;
 #define AXIS(c)                                                                                    \
     do {                                                                                           \
@@ -308,9 +309,11 @@ ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, doubl
         }                                                                                          \
         apart |= low > thr || high < -thr;                                                         \
     } while (0)
-    AXIS(x);
-    AXIS(y);
-    AXIS(z);
+    if (start == NULL) {
+        AXIS(x);
+        AXIS(y);
+        AXIS(z);
+    }
 #undef AXIS
     if (apart) {
         write_miss(0, ret);

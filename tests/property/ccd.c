@@ -1,5 +1,5 @@
-/// Properties of continuous detection that need no reference: a miss stays away and a hit comes near
-/// by sampling; the answer does not depend on the order of points, the origin, the unit or the
+/// Properties of continuous detection that need no reference: a miss stays away and a hit comes
+/// near by sampling; the answer does not depend on the order of points, the origin, the unit or the
 /// direction of time.
 #include "tests/support/check.h"
 
@@ -123,7 +123,8 @@ static void backwards_in_time(void **state) {
         run(&back, &q);
         same_answer(&p, &r, &q);
         if (r.outcome != QPC_CCD_MISS && q.outcome != QPC_CCD_MISS)
-            assert_true(r.toi <= 1 - q.toi + 1e-12 || distance_at(&p, r.toi) <= p.s + p.tol + 1e-12);
+            assert_true(r.toi <= 1 - q.toi + 1e-12 ||
+                        distance_at(&p, r.toi) <= p.s + p.tol + 1e-12);
     }
 }
 

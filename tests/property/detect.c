@@ -38,15 +38,17 @@ static void make(scene *s, int variant) {
     if (variant % 2)
         assert_true(generate_sheet(&g[1], 4, 4, 0.5, -1, -1));
     else
-        assert_true(generate_box(&g[1], (double[3]){-0.7, -0.2, -0.9}, (double[3]){0.8, 0.3, -0.6}));
+        assert_true(
+            generate_box(&g[1], (double[3]){-0.7, -0.2, -0.9}, (double[3]){0.8, 0.3, -0.6}));
     for (int m = 0; m < MESHES; m++) {
         s->mesh[m] = generated_mesh(&g[m]);
         assert_non_null(s->mesh[m]);
-        s->surface[m] = (qpc_surface){.mesh = s->mesh[m],
-                                      .motion = m == 0 && variant % 3 == 0 ? QPC_KINEMATIC : QPC_STATIC,
-                                      .first_node = s->nodes,
-                                      .node_count = g[m].x.count / 3,
-                                      .radius = m * 0.01};
+        s->surface[m] =
+            (qpc_surface){.mesh = s->mesh[m],
+                          .motion = m == 0 && variant % 3 == 0 ? QPC_KINEMATIC : QPC_STATIC,
+                          .first_node = s->nodes,
+                          .node_count = g[m].x.count / 3,
+                          .radius = m * 0.01};
         s->nodes += g[m].x.count / 3;
     }
     s->chain_first = s->nodes;
@@ -244,8 +246,8 @@ static int32_t check_motion(scene *s, double factor) {
     return s->contacts.count;
 }
 
-/// For each cable vertex and edge: the nearest point of a mesh (or other cable), if within reach, is
-/// the nearest contact of that vertex or edge.
+/// For each cable vertex and edge: the nearest point of a mesh (or other cable), if within reach,
+/// is the nearest contact of that vertex or edge.
 typedef struct near_user {
     double best[MESHES + CHAINS][CHAIN_NODES]; // by other surface, by cable edge
     double gap;
@@ -367,8 +369,9 @@ static void check_against_a_fresh_one(scene *s, double reach) {
     qpc_detector *fresh = NULL;
     qpc_contacts now = {0};
     qpc_error err = {0};
-    assert_ok(qpc_detector_create(s->surface, MESHES + CHAINS, s->x0, s->nodes, 1 << 20, &fresh, &err),
-              &err);
+    assert_ok(
+        qpc_detector_create(s->surface, MESHES + CHAINS, s->x0, s->nodes, 1 << 20, &fresh, &err),
+        &err);
     assert_ok(qpc_detect_motion(fresh, s->x0, s->x1, 0.95, &now, &err), &err);
     assert_ok(qpc_detect_motion(s->det, s->x0, s->x1, 0.95, &s->contacts, &err), &err);
     assert_same(&now, &s->contacts);
