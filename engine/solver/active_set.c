@@ -33,6 +33,7 @@ enum {
     REFRESH_EVERY = 50,   // major steps between recomputations of x from lambda
     NO_RISE_REBUILD = 30, // major steps without rise of the dual objective
     NO_RISE_STOP = 120,
+    REFINE_MOST = 6,
     FIRST_CAPACITY = 64,
 };
 
@@ -288,7 +289,8 @@ static double direction(das *s, int32_t p, double a_pp, double *ret_error) {
     for (int32_t i = 0; i < count; i++) s->a[i] = qpc_row_dot(qp, s->del.row[i], s->z);
     memcpy(s->r, s->a, (size_t)count * sizeof(double));
     qpc_delassus_solve(&s->del, s->r);
-    for (int32_t pass = 0; pass < 3; pass++) {
+    double before = HUGE_VAL;
+    for (int32_t pass = 0;; pass++) {
         memset(s->q, 0, (size_t)qp->n * sizeof(double));
         qpc_row_add(qp, p, 1, s->q);
         for (int32_t i = 0; i < count; i++)
@@ -309,7 +311,9 @@ static double direction(das *s, int32_t p, double a_pp, double *ret_error) {
         }
         *ret_error = worst;
         if (count == 0 || (worst <= 1e-11 && (d >= 1e-6 * a_pp || pass > 0))) break;
-        if (pass == 2) break;
+        // Refine r while that helps.
+        if (pass == REFINE_MOST || worst > 0.5 * before) break;
+        before = worst;
         qpc_delassus_solve(&s->del, s->e);
         for (int32_t i = 0; i < count; i++) s->r[i] += s->e[i];
     }
