@@ -63,7 +63,7 @@ qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
     for (int32_t i = 0; i < sys->n; i++)
         sys->diagonal[i] = sys->band[(int64_t)i * stride + sys->bandwidth];
     sys->factorizations++;
-    int32_t bad = qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor);
+    int32_t bad = qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor, 0);
     if (bad >= 0)
         return qpc_fail(err, QPC_ERR_NUMERIC,
                         "K is not positive definite and finite at row %d (node %d)", bad, bad / 3);
@@ -130,10 +130,10 @@ static bool factor_row(int32_t i, int32_t w, const double *in, double *factor) {
 }
 
 /// Half bandwidth 5, rows from 5 on: all five columns are there.
-static int32_t factor_cable(int32_t n, const double *K, double *factor) {
-    for (int32_t i = 0; i < n && i < CABLE; i++)
+static int32_t factor_cable(int32_t n, const double *K, double *factor, int32_t from) {
+    for (int32_t i = from; i < n && i < CABLE; i++)
         if (!factor_row(i, CABLE, K + (int64_t)i * STRIDE5, factor)) return i;
-    for (int32_t i = CABLE; i < n; i++) {
+    for (int32_t i = from > CABLE ? from : CABLE; i < n; i++) {
         const double *in = K + (int64_t)i * STRIDE5;
         double *out = factor + (int64_t)i * STRIDE5;
         const double *r5 = out - 5 * STRIDE5, *r4 = out - 4 * STRIDE5, *r3 = out - 3 * STRIDE5,
@@ -157,9 +157,10 @@ static int32_t factor_cable(int32_t n, const double *K, double *factor) {
     return -1;
 }
 
-int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor) {
-    if (bandwidth == CABLE) return factor_cable(n, K, factor);
-    for (int32_t i = 0; i < n; i++)
+int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor,
+                        int32_t from) {
+    if (bandwidth == CABLE) return factor_cable(n, K, factor, from);
+    for (int32_t i = from; i < n; i++)
         if (!factor_row(i, bandwidth, K + (int64_t)i * (bandwidth + 1), factor)) return i;
     return -1;
 }

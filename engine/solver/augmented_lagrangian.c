@@ -54,12 +54,19 @@ typedef struct alm {
 
 static bool far_direct(const alm *s) { return s->far_count <= FAR_DIRECT; }
 
-/// Factor of K + J_A'R J_A for the present active set.
+/// Factor of K + J_A'R J_A for the present active set. Rows of the matrix above the first unknown of
+/// any row that came or went are as they were, and so is their part of the factor.
 static bool factor(alm *s) {
     const qpc_qp *qp = s->qp;
-    int32_t n = qp->n, w = qp->sys->bandwidth;
+    int32_t n = qp->n, w = qp->sys->bandwidth, from = s->have_factor ? n : 0;
     int64_t stride = w + 1;
-    memcpy(s->band, qp->sys->band, (size_t)s->band_size * sizeof(double));
+    for (int32_t i = 0; i < qp->m && s->have_factor; i++) {
+        if (s->active[i] == s->factored[i] || s->far[i]) continue;
+        int32_t first = qp->column[qp->row_start[i]];
+        if (first < from) from = first;
+    }
+    memcpy(s->band + from * stride, qp->sys->band + from * stride,
+           (size_t)(s->band_size - from * stride) * sizeof(double));
     s->far_count = 0;
     for (int32_t i = 0; i < qp->m; i++) {
         s->factored[i] = s->active[i];
@@ -70,13 +77,14 @@ static bool factor(alm *s) {
         }
         int32_t first = qp->row_start[i], last = qp->row_start[i + 1];
         for (int32_t k = first; k < last; k++) {
+            if (qp->column[k] < from) continue;
             double v = s->R[i] * qp->value[k];
             double *row = s->band + (int64_t)qp->column[k] * stride + (w - qp->column[k]);
             for (int32_t l = first; l <= k; l++) row[qp->column[l]] += v * qp->value[l];
         }
     }
     s->report->factorizations++;
-    s->have_factor = qpc_band_factor(n, w, s->band, s->factor) < 0;
+    s->have_factor = qpc_band_factor(n, w, s->band, s->factor, from) < 0;
     if (!s->have_factor) return false;
     if (s->hand_over && s->far_count > FAR_DIRECT && s->far_count <= FAR_MOST) return false;
     if (s->far_count == 0 || !far_direct(s)) return true;
