@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 void *qpc_alloc(size_t size);
-void *qpc_calloc(size_t count, size_t size);    // NULL on overflow too
-void *qpc_realloc(void *old, size_t size);      // old stays valid on failure
+void *qpc_calloc(size_t count, size_t size); // NULL on overflow too
+void *qpc_realloc(void *old, size_t size);   // old stays valid on failure
 void *qpc_alloc_array(size_t count, size_t size);
 void *qpc_realloc_array(void *old, size_t count, size_t size);
 char *qpc_strdup(const char *s);
@@ -37,10 +37,10 @@ bool qpc_mem_failed(void);
 /// and joins them into one block at the next reset, so that after warm-up nothing is allocated.
 typedef struct qpc_arena_block qpc_arena_block;
 typedef struct qpc_arena {
-    qpc_arena_block *head;     // newest block
-    size_t used;               // in head
-    size_t total;              // in the blocks below head
-    size_t high_water;         // most bytes ever in use between two resets
+    qpc_arena_block *head; // newest block
+    size_t used;           // in head
+    size_t total;          // in the blocks below head
+    size_t high_water;     // most bytes ever in use between two resets
 } qpc_arena;
 typedef struct qpc_arena_mark {
     qpc_arena_block *block;
@@ -51,7 +51,7 @@ typedef struct qpc_arena_mark {
 void qpc_arena_fini(qpc_arena *arena);
 /// NULL when memory is out. Contents are not cleared.
 void *qpc_arena_alloc(qpc_arena *arena, size_t size);
-void *qpc_arena_array(qpc_arena *arena, size_t count, size_t size);    // NULL on overflow too
+void *qpc_arena_array(qpc_arena *arena, size_t count, size_t size); // NULL on overflow too
 qpc_arena_mark qpc_arena_get_mark(const qpc_arena *arena);
 /// Give back everything allocated since the mark (which no reset may have followed).
 void qpc_arena_rewind(qpc_arena *arena, qpc_arena_mark mark);

@@ -12,8 +12,7 @@ typedef struct qpc_queue qpc_queue;
 
 /// capacity > 0 items. Besides the count the sum of item weights (bytes, say) is bounded by
 /// max_weight (0: unbounded); one item is always admitted to an empty queue.
-qpc_status qpc_queue_create(int32_t capacity, uint64_t max_weight, qpc_queue **ret,
-                            qpc_error *err);
+qpc_status qpc_queue_create(int32_t capacity, uint64_t max_weight, qpc_queue **ret, qpc_error *err);
 /// No thread may be inside. Items left belong to the caller's drain beforehand. NULL is accepted.
 void qpc_queue_destroy(qpc_queue *queue);
 

@@ -62,7 +62,8 @@ const char *qpc_status_text(qpc_status status);
 
 /// Invariants of ours, never of input. QPC_ASSERT is checked in every build but packagers' ones;
 /// QPC_NEVER(x) aborts in debug builds and otherwise is x, so that the error branch runs.
-_Noreturn void qpc_assert_failed(const char *expression, const char *file, int line);
+void qpc_assert_failed(const char *expression, const char *file, int line)
+    __attribute__((noreturn));
 #ifdef QPC_RELEASE
 #define QPC_ASSERT(x) ((void)sizeof(x))
 #define QPC_NEVER(x) __builtin_expect(!!(x), 0)

@@ -189,8 +189,8 @@ qpc_value qpc_map(void) {
 qpc_status qpc_list_push(qpc_value *list, qpc_value item) {
     QPC_ASSERT(list->kind == QPC_LIST);
     if (list->list.count == list->list.capacity &&
-        !qpc_array_grow((void **)(void *)&list->list.items, &list->list.capacity,
-                        (int64_t)list->list.count + 1, sizeof(qpc_value))) {
+        !qpc_array_grow(&list->list.items, &list->list.capacity, (int64_t)list->list.count + 1,
+                        sizeof(qpc_value))) {
         qpc_value_fini(&item);
         return QPC_ERR_MEMORY;
     }
@@ -201,8 +201,8 @@ qpc_status qpc_list_push(qpc_value *list, qpc_value item) {
 qpc_status qpc_map_append(qpc_value *map, qpc_value key, qpc_value item) {
     QPC_ASSERT(map->kind == QPC_MAP && key.kind == QPC_STR);
     if (map->map.count == map->map.capacity &&
-        !qpc_array_grow((void **)(void *)&map->map.pairs, &map->map.capacity,
-                        (int64_t)map->map.count + 1, sizeof(qpc_pair))) {
+        !qpc_array_grow(&map->map.pairs, &map->map.capacity, (int64_t)map->map.count + 1,
+                        sizeof(qpc_pair))) {
         qpc_value_fini(&key);
         qpc_value_fini(&item);
         return QPC_ERR_MEMORY;

@@ -17,7 +17,7 @@
 typedef enum qpc_kind {
     QPC_NIL,
     QPC_BOOL,
-    QPC_INT,  // fits int64; or, with value.is_unsigned, a uint64 above INT64_MAX
+    QPC_INT, // fits int64; or, with value.is_unsigned, a uint64 above INT64_MAX
     QPC_REAL,
     QPC_STR,
     QPC_BIN,
@@ -136,8 +136,8 @@ qpc_status qpc_read_text(const qpc_value *v, const char *where, char *out, size_
 /// rows x columns, row-major, newly allocated (qpc_free). columns is required (3 for points);
 /// a flat list of rows * columns numbers is accepted too. Every number must be finite.
 /// max_rows is a limit checked before memory is taken (QPC_ERR_LIMIT).
-qpc_status qpc_read_matrix(const qpc_value *v, const char *where, int64_t columns,
-                           int64_t max_rows, double **ret, int64_t *ret_rows, qpc_error *err);
+qpc_status qpc_read_matrix(const qpc_value *v, const char *where, int64_t columns, int64_t max_rows,
+                           double **ret, int64_t *ret_rows, qpc_error *err);
 /// The same for integers (int or integral numbers within [low, high]).
 qpc_status qpc_read_int_matrix(const qpc_value *v, const char *where, int64_t columns,
                                int64_t max_rows, int64_t low, int64_t high, int32_t **ret,

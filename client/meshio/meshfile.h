@@ -1,0 +1,30 @@
+/// Reading mesh files, in one place, by assimp's C API: OBJ, STL, PLY, OFF; and our own QPM.
+///
+/// Polygons are triangulated, points and lines are left out and counted. Corners at exactly the same
+/// position become one vertex (files such as STL repeat them); nothing is smoothed, moved, or merged
+/// within a tolerance. Coordinates have the precision that assimp keeps: single. A QPM file is taken
+/// as it is, in double. Any thread; one file at a time per thread (assimp keeps its last error text
+/// for the process).
+#ifndef QPC_CLIENT_MESHIO_MESHFILE_H
+#define QPC_CLIENT_MESHIO_MESHFILE_H
+
+#include "client/meshio/meshdata.h"
+
+typedef struct qpc_mesh_file_limits { // 0: the default
+    int64_t max_bytes;                // of the file; 2 GiB
+    int64_t max_vertices;             // corners before merging; 60,000,000
+    int64_t max_elements;             // 20,000,000
+} qpc_mesh_file_limits;
+
+typedef struct qpc_mesh_file_report {
+    int64_t merged;  // corners that shared a position with an earlier one
+    int64_t skipped; // points and lines left out
+} qpc_mesh_file_report;
+
+/// limits and report may be NULL. Messages start with the path. QPC_ERR_NOT_FOUND and QPC_ERR_IO: the
+/// file cannot be opened; QPC_ERR_UNSUPPORTED: not one of these formats (by extension); QPC_ERR_INVALID:
+/// it does not read, or has no triangle; QPC_ERR_LIMIT.
+qpc_status qpc_mesh_file_read(const char *path, const qpc_mesh_file_limits *limits,
+                              qpc_mesh_data *ret, qpc_mesh_file_report *report, qpc_error *err);
+
+#endif

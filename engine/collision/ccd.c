@@ -1,0 +1,353 @@
+/// Directional conservative advancement; docs/theory.md derives the guarantees (T-ccd).
+///
+/// With w_i(t) the relative positions of the vertex pairs (vertex-triangle: p-a, p-b, p-c;
+/// edge-edge: a0-b0, a0-b1, a1-b0, a1-b1), each linear in t, two features are further apart than s
+/// for as long as one fixed unit direction n has n.w_i(t) > s for all i. The time at which such a
+/// certificate ends is a division. n is the direction of the closest points at the present t: a
+/// poor one costs speed, never safety. A second certificate bounds the distance by |F|/|N|, F the
+/// coplanarity cubic; it is what makes grazing contact quick. Any thread; takes no memory. Must be
+/// compiled without -ffast-math.
+#include "engine/collision/ccd.h"
+
+#include "engine/geometry/closest.h"
+
+#include <float.h>
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+enum {
+    CUBIC_FROM = 4,   // iteration at which the second certificate joins
+    LOOK_FROM = 64,   // iteration at which directions are also taken from ahead
+    ITERATIONS = 4096 // then the pair is a hit, flagged uncertain
+};
+
+static const double unit_roundoff = DBL_EPSILON / 2;
+
+typedef struct motion {
+    const qpc_vec3 *w0, *w1; // pair differences at t = 0 and t = 1
+    double largest;          // M: largest 1-norm among them
+    double threshold;        // s (1 + 16 u) + E
+} motion;
+
+/// End of the interval after t on which n certifies a distance above s, or -1 if it fails at t.
+/// With lower, the certificate may start after t; *lower gets where.
+ALWAYS_INLINE double certificate(int count, const motion *m, qpc_vec3 n, double t, double *lower) {
+    double end = INFINITY, start = 0, thr = m->threshold;
+    for (int i = 0; i < count; i++) {
+        double f0 = v3_dot(n, m->w0[i]), f1 = v3_dot(n, m->w1[i]);
+        if (f1 < thr) {
+            double e = f0 > thr ? (f0 - thr) / (f0 - f1) : -1;
+            if (e < end) end = e;
+        } else if (f0 < thr) {
+            double s = (thr - f0) / (f1 - f0);
+            if (s > start) start = s;
+        }
+    }
+    if (lower != NULL) return *lower = start, end;
+    return start > t ? -1 : end;
+}
+
+ALWAYS_INLINE void at_time(int count, const motion *m, double t, qpc_vec3 *w) {
+    for (int i = 0; i < count; i++) w[i] = v3_lerp(m->w0[i], m->w1[i], t);
+}
+
+ALWAYS_INLINE qpc_vec3 nearest(bool vt, const qpc_vec3 *w) {
+    double s, t;
+    return vt ? qpc_origin_triangle(w, NULL) : qpc_origin_edges(w, &s, &t);
+}
+
+/// Unit normal of the plane of two vectors, accurate also when they are nearly parallel: one is
+/// made perpendicular to the other twice before the cross product. False if there is no plane.
+static bool plane_normal(qpc_vec3 a, qpc_vec3 b, qpc_vec3 *ret) {
+    if (v3_norm2(a) < v3_norm2(b)) {
+        qpc_vec3 swap = a;
+        a = b;
+        b = swap;
+    }
+    double aa = v3_norm2(a);
+    if (!(aa > 0)) return false;
+    for (int i = 0; i < 2; i++) b = v3_madd(b, -v3_dot(a, b) / aa, a);
+    qpc_vec3 n = v3_cross(a, b);
+    double length = v3_norm(n);
+    if (!(length > 0)) return false;
+    *ret = v3_scale(1 / length, n);
+    return true;
+}
+
+static void consider(int count, const qpc_vec3 *w, qpc_vec3 c, qpc_vec3 *best, double *best_q) {
+    double length = v3_norm(c);
+    if (!(length > 0)) return;
+    qpc_vec3 n = v3_scale(1 / length, c);
+    double q = INFINITY;
+    for (int i = 0; i < count; i++) q = fmin(q, v3_dot(n, w[i]));
+    if (q > *best_q) *best_q = q, *best = n;
+}
+
+/// The best separating direction among all that the shape offers (plane normal, edges, corners),
+/// for degenerate shapes where the quick closest point is poor. Slow; rarely called.
+static qpc_vec3 careful_direction(bool vt, const qpc_vec3 *w) {
+    qpc_vec3 best = v3(1, 0, 0), n;
+    double q = -INFINITY, t;
+    if (vt) {
+        qpc_vec3 ab = v3_sub(w[0], w[1]), bc = v3_sub(w[1], w[2]), ca = v3_sub(w[2], w[0]);
+        // The two longest sides give the normal: their angle is the best conditioned.
+        double l0 = v3_norm2(ab), l1 = v3_norm2(bc), l2 = v3_norm2(ca);
+        qpc_vec3 u = l0 <= l1 && l0 <= l2 ? bc : ab, v = l2 < l0 && l2 < l1 ? bc : ca;
+        if (plane_normal(u, v, &n)) {
+            consider(3, w, n, &best, &q);
+            consider(3, w, v3_neg(n), &best, &q);
+        }
+        for (int i = 0; i < 3; i++)
+            consider(3, w, qpc_origin_segment(w[i], w[(i + 1) % 3], &t), &best, &q);
+    } else {
+        if (plane_normal(v3_sub(w[2], w[0]), v3_sub(w[0], w[1]), &n)) {
+            consider(4, w, n, &best, &q);
+            consider(4, w, v3_neg(n), &best, &q);
+        }
+        static const int side[4][2] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}};
+        for (int i = 0; i < 4; i++)
+            consider(4, w, qpc_origin_segment(w[side[i][0]], w[side[i][1]], &t), &best, &q);
+    }
+    return best;
+}
+
+static double largest_component(qpc_vec3 a, qpc_vec3 b) {
+    return fmax(fmax(fmax(fabs(a.x), fabs(a.y)), fabs(a.z)),
+                fmax(fmax(fabs(b.x), fabs(b.y)), fabs(b.z)));
+}
+
+/// A time up to which the distance of the planes (lines) stays above s, at least t. F is walked in
+/// Bernstein form: the lower convex hull of its control values less thr N + EF bounds it.
+static double cubic_step(bool vt, const motion *m, double t) {
+    const qpc_vec3 *w0 = m->w0, *w1 = m->w1;
+    qpc_vec3 e1[2] = {vt ? v3_sub(w0[0], w0[1]) : v3_sub(w0[2], w0[0]),
+                      vt ? v3_sub(w1[0], w1[1]) : v3_sub(w1[2], w1[0])};
+    qpc_vec3 e2[2] = {vt ? v3_sub(w0[0], w0[2]) : v3_sub(w0[0], w0[1]),
+                      vt ? v3_sub(w1[0], w1[2]) : v3_sub(w1[0], w1[1])};
+    double A = largest_component(e1[0], e1[1]), B = largest_component(e2[0], e2[1]);
+    double D = largest_component(w0[0], w1[0]), u = unit_roundoff;
+    qpc_vec3 a = v3_lerp(e1[0], e1[1], t), b = v3_lerp(e2[0], e2[1], t);
+    qpc_vec3 q0 = v3_lerp(w0[0], w1[0], t), q1 = w1[0];
+    qpc_vec3 n0 = v3_cross(a, b), n2 = v3_cross(e1[1], e2[1]);
+    qpc_vec3 n1 = v3_scale(0.5, v3_add(v3_cross(a, e2[1]), v3_cross(e1[1], b)));
+    double N = sqrt(fmax(v3_norm2(n0), fmax(v3_norm2(n1), v3_norm2(n2))));
+    N = N * (1 + 16 * u) + u * (64 * A * B + 32 * m->largest * (A + B));
+    double EF = u * D * (1024 * A * B + 64 * m->largest * (A + B));
+    double K = m->threshold * N + EF;
+    double f[4] = {v3_dot(n0, q0), (2 * v3_dot(n1, q0) + v3_dot(n0, q1)) / 3,
+                   (v3_dot(n2, q0) + 2 * v3_dot(n1, q1)) / 3, v3_dot(n2, q1)};
+    double sign = f[0] < 0 ? -1 : 1, g[4];
+    for (int i = 0; i < 4; i++) g[i] = sign * f[i] - K;
+    for (int walk = 0; walk < 12; walk++) {
+        if (!(g[0] > 0)) break;
+        double x = INFINITY;
+        for (int k = 0; k < 3; k++)
+            for (int j = k + 1; j < 4; j++)
+                if (g[k] > 0 && !(g[j] > 0))
+                    x = fmin(x, (k + (j - k) * (g[k] / (g[k] - g[j]))) / 3);
+        if (isinf(x)) return INFINITY;
+        t += x * (1 - t);
+        if (!(t < 1)) return INFINITY;
+        if (x < 0.01) break;
+        // The right part after de Casteljau's split at x.
+        for (int level = 3; level > 0; level--)
+            for (int i = 0; i < level; i++) g[i] = g[i] + x * (g[i + 1] - g[i]);
+    }
+    return t;
+}
+
+static void write_hit(bool vt, const motion *m, double t, bool uncertain, int iterations,
+                      qpc_ccd_result *ret) {
+    qpc_vec3 w[4], d;
+    double bary[3], s, r;
+    at_time(vt ? 3 : 4, m, t, w);
+    if (vt) {
+        d = qpc_origin_triangle(w, bary);
+        qpc_refine_bary(w, d, bary);
+        ret->weight[0] = 1;
+        for (int i = 0; i < 3; i++) ret->weight[i + 1] = -bary[i];
+    } else {
+        d = qpc_origin_edges(w, &s, &r);
+        ret->weight[0] = 1 - s;
+        ret->weight[1] = s;
+        ret->weight[2] = -(1 - r);
+        ret->weight[3] = -r;
+    }
+    ret->outcome = t > 0 ? QPC_CCD_HIT : QPC_CCD_AT_START;
+    ret->toi = t;
+    ret->distance = v3_norm(d);
+    ret->n = ret->distance > 0 ? v3_scale(1 / ret->distance, d) : v3(0, 0, 0);
+    if (!(v3_norm2(ret->n) > 0.5)) {
+        // No difference to take a direction from: the plane of the feature, or any direction.
+        qpc_vec3 e1 = v3_sub(w[0], w[1]), e2 = vt ? v3_sub(w[0], w[2]) : v3_sub(w[2], w[0]);
+        if (!plane_normal(e1, e2, &ret->n)) ret->n = v3(0, 0, 1);
+    }
+    ret->uncertain = uncertain;
+    ret->iterations = iterations;
+}
+
+static void write_not_finite(bool vt, qpc_ccd_result *ret) {
+    *ret = (qpc_ccd_result){.outcome = QPC_CCD_AT_START, .n = {0, 0, 1}, .uncertain = true};
+    ret->weight[0] = 1;
+    ret->weight[vt ? 1 : 2] = -1;
+}
+
+static inline void write_miss(int iterations, qpc_ccd_result *ret) {
+    ret->outcome = QPC_CCD_MISS;
+    ret->toi = 1;
+    ret->uncertain = false;
+    ret->iterations = iterations;
+}
+
+/// Everything after the first look: the general loop from time t, iteration count `iteration`.
+static __attribute__((noinline)) void advance(bool vt, const motion *m, double stop, double t,
+                                              int iteration, qpc_ccd_result *ret) {
+    const int count = vt ? 3 : 4;
+    qpc_vec3 w[4];
+    double look = 0;
+    for (;; iteration++) {
+        at_time(count, m, t, w);
+        qpc_vec3 c = nearest(vt, w);
+        double distance = v3_norm(c);
+        if (distance <= stop || iteration >= ITERATIONS) {
+            write_hit(vt, m, t, !(distance <= stop), iteration, ret);
+            return;
+        }
+        double end = certificate(count, m, v3_scale(1 / distance, c), t, NULL);
+        bool stuck = !(end > t);
+        if (stuck) end = certificate(count, m, careful_direction(vt, w), t, NULL);
+        if (iteration >= CUBIC_FROM || stuck) end = fmax(end, cubic_step(vt, m, t));
+        if (iteration >= LOOK_FROM && end < 1) {
+            // Slow convergence: a direction from ahead whose certificate reaches back to t.
+            for (int i = 0; i < 4 && look > 0; i++) {
+                double ahead = fmin(t + look, 1), lower = 0, upper;
+                at_time(count, m, ahead, w);
+                qpc_vec3 d = nearest(vt, w);
+                double length = v3_norm(d);
+                upper = length > 0 ? certificate(count, m, v3_scale(1 / length, d), t, &lower) : -1;
+                if (upper > end && lower <= t) {
+                    end = upper;
+                    look *= 2;
+                } else {
+                    look *= 0.5;
+                    if (look < end - t) break;
+                }
+            }
+        }
+        if (!(end > t)) {
+            write_hit(vt, m, t, true, iteration, ret);
+            return;
+        }
+        if (end >= 1) {
+            write_miss(iteration, ret);
+            return;
+        }
+        look = fmax(look, end - t);
+        t = end;
+    }
+}
+
+/// start: NULL, or where the distance at the start goes (the `keep` forms, with tol the largest
+/// tolerance).
+ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, double s, double tol,
+                          qpc_ccd_result *ret, double *start) {
+    const int count = vt ? 3 : 4;
+    double M = 0, sum = 0;
+    for (int i = 0; i < count; i++) {
+        double a = fabs(w0[i].x) + fabs(w0[i].y) + fabs(w0[i].z);
+        double b = fabs(w1[i].x) + fabs(w1[i].y) + fabs(w1[i].z);
+        M = a > M ? a : M;
+        M = b > M ? b : M;
+        sum += a + b;
+    }
+    if (!(sum + s + tol < 1e100)) {
+        write_not_finite(vt, ret);
+        if (start != NULL) *start = 0;
+        return;
+    }
+    // The floor keeps squares of lengths above it representable; it matters to nothing real.
+    double E = 32 * unit_roundoff * M + 1e-70;
+    double thr = s * (1 + 16 * unit_roundoff) + E;
+
+    // Coordinate axes as directions: rejects most pairs that are not near each other.
+    bool apart = false;
+#define AXIS(c)                                                                                    \
+    do {                                                                                           \
+        double low = w0[0].c, high = w0[0].c;                                                      \
+        for (int i = 0; i < count; i++) {                                                          \
+            low = w0[i].c < low ? w0[i].c : low;                                                   \
+            low = w1[i].c < low ? w1[i].c : low;                                                   \
+            high = w0[i].c > high ? w0[i].c : high;                                                \
+            high = w1[i].c > high ? w1[i].c : high;                                                \
+        }                                                                                          \
+        apart |= low > thr || high < -thr;                                                         \
+    } while (0)
+    AXIS(x);
+    AXIS(y);
+    AXIS(z);
+#undef AXIS
+    if (apart) {
+        write_miss(0, ret);
+        return;
+    }
+
+    motion m = {w0, w1, M, thr};
+    qpc_vec3 c = nearest(vt, w0);
+    double distance = v3_norm(c);
+    if (start != NULL) {
+        *start = distance;
+        double keep = distance > s * (1 + 1e-6) ? s : 0.9 * distance;
+        tol = fmin(tol, 0.1 * (distance - keep));
+        s = keep;
+        m.threshold = s * (1 + 16 * unit_roundoff) + E;
+    }
+    double stop = fmax(s + tol, s + 4 * E), end = -1;
+    if (distance > stop) {
+        end = certificate(count, &m, v3_scale(1 / distance, c), 0, NULL);
+        if (end >= 1) {
+            write_miss(1, ret);
+            return;
+        }
+    }
+    advance(vt, &m, stop, end > 0 ? end : 0, end > 0, ret);
+}
+
+static inline void vt_pairs(const qpc_vec3 x[4], qpc_vec3 w[3]) {
+    for (int i = 0; i < 3; i++) w[i] = v3_sub(x[0], x[i + 1]);
+}
+
+static inline void ee_pairs(const qpc_vec3 x[4], qpc_vec3 w[4]) {
+    for (int i = 0; i < 4; i++) w[i] = v3_sub(x[i >> 1], x[2 + (i & 1)]);
+}
+
+void qpc_ccd_vt(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,
+                qpc_ccd_result *ret) {
+    qpc_vec3 w0[3], w1[3];
+    vt_pairs(x0, w0);
+    vt_pairs(x1, w1);
+    detect(true, w0, w1, s, tol, ret, NULL);
+}
+
+void qpc_ccd_ee(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,
+                qpc_ccd_result *ret) {
+    qpc_vec3 w0[4], w1[4];
+    ee_pairs(x0, w0);
+    ee_pairs(x1, w1);
+    detect(false, w0, w1, s, tol, ret, NULL);
+}
+
+void qpc_ccd_vt_keep(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double most,
+                     qpc_ccd_result *ret, double *ret_start) {
+    qpc_vec3 w0[3], w1[3];
+    vt_pairs(x0, w0);
+    vt_pairs(x1, w1);
+    detect(true, w0, w1, s, most, ret, ret_start);
+}
+
+void qpc_ccd_ee_keep(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double most,
+                     qpc_ccd_result *ret, double *ret_start) {
+    qpc_vec3 w0[4], w1[4];
+    ee_pairs(x0, w0);
+    ee_pairs(x1, w1);
+    detect(false, w0, w1, s, most, ret, ret_start);
+}

@@ -1,0 +1,131 @@
+/// Inside of the detector, shared by lists.c (what may be near), pairs.c (what is), overlap.c and
+/// detect.c. Not for users of detection.
+///
+/// Global numbers: nodes as the caller numbers them; triangles and edges counted over all surfaces
+/// in order, so that two features and a type make a key. A *feature* f of chains numbers their
+/// vertices, and with the same number the edge from that vertex to the next.
+#ifndef QPC_ENGINE_COLLISION_DETECTOR_H
+#define QPC_ENGINE_COLLISION_DETECTOR_H
+
+#include "engine/collision/bvh.h"
+#include "engine/collision/detect.h"
+#include "engine/geometry/topology.h"
+
+typedef struct qpc_dbox {
+    double lo[3], hi[3];
+} qpc_dbox;
+
+typedef struct qpc_mesh_part {
+    int32_t surface, first_node;
+    bool moving;
+    const qpc_mesh *mesh; // referenced
+    const qpc_topology *topology;
+    const int32_t *triangles; // (triangles x 3) mesh vertices
+    int32_t triangle_count, edge_count;
+    int32_t triangle_base, edge_base; // global numbers of the first
+    double radius;
+    double origin[3]; // of the float boxes
+    double size;      // largest distance of a node from origin, by coordinate
+    qpc_bvh *bvh;
+    qpc_fbox *triangle_box, *edge_box;
+    double *plane;     // static: (triangles x 4) unit normal and offset from origin; zeros if none
+    double *tangent;   // static: (edges x 6) in-face directions away from the edge of two of its
+                       // triangles, zeros if none
+    int32_t *beside;   // static: (edges x 2) those triangles
+    uint8_t *flat;     // static: (edges) 1: its two triangles lie in one plane, on either side
+    double *reference; // moving: (nodes x 3) where the boxes were taken
+    double slack;      // moving: nodes within this of the reference need no new boxes, m
+    double last_step;  // moving: largest motion of a coordinate in the last tested motion, m
+} qpc_mesh_part;
+
+typedef struct qpc_chain_part {
+    int32_t surface, first_node, node_count, edge_count;
+    int32_t feature_base, edge_base;
+    qpc_motion_kind motion;
+    double radius, self_exclusion;
+    double *arc;     // (nodes) rest length from the first node
+    double lead_max; // how far a fat box reaches ahead at most, m
+    int32_t leaves;  // power of two
+    qpc_dbox *tree;  // (2 leaves) implicit binary tree over the fat boxes of edges; root is 1
+} qpc_chain_part;
+
+typedef struct qpc_list {
+    int32_t start, count, capacity;
+} qpc_list;
+
+struct qpc_detector {
+    int32_t node_count, mesh_count, chain_count, feature_count;
+    int64_t max_candidates;
+    qpc_mesh_part *meshes;
+    qpc_chain_part *chains;
+    int32_t *feature_chain; // (features)
+
+    // Fat boxes and candidate lists, by feature: triangles near a vertex (vt), mesh edges near an
+    // edge (ee), chain edges near an edge (cc; each pair is in both lists).
+    qpc_dbox *fat;
+    qpc_vec3 *last_motion;
+    uint8_t *changed;
+    qpc_list *vt, *ee, *cc;
+    int32_t *items, *spare; // what lists point into, and its twin for compaction
+    int32_t items_used, items_capacity;
+    int64_t live;  // entries in use
+    double cover;  // lists hold every pair that comes within cover * separation
+    bool rebuild;  // every list is stale
+    qpc_items found, near_edges, near_triangles;
+
+    qpc_dbox *edge_now; // (features) scratch: box of each chain edge over the motion tested
+    qpc_contacts raw;   // scratch: contacts before sorting
+    int32_t *order, *order_spare;
+    int32_t order_capacity;
+    qpc_detect_counts counts;
+};
+
+/// Make the lists cover every pair that comes within reach * separation while positions move
+/// straight from x0 to x1. QPC_ERR_NUMERIC, QPC_ERR_LIMIT, QPC_ERR_MEMORY leave stale lists that
+/// the next call replaces.
+qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x1, double reach,
+                            qpc_error *err);
+/// Float boxes of a mesh part at positions x, and its tree if there is one already.
+void qpc_mesh_part_fit(qpc_mesh_part *m, const double *x);
+/// Direction in a triangle's plane away from its edge e; zero if the triangle has no area.
+qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle);
+/// Ask a chain's tree for edges whose fat box overlaps; appends edge numbers within the chain.
+qpc_status qpc_chain_query(const qpc_chain_part *chain, const qpc_dbox *box, qpc_items *ret,
+                           uint64_t *box_tests);
+
+static inline bool qpc_dbox_overlap(const qpc_dbox *a, const qpc_dbox *b) {
+    return (a->lo[0] <= b->hi[0]) & (b->lo[0] <= a->hi[0]) & (a->lo[1] <= b->hi[1]) &
+           (b->lo[1] <= a->hi[1]) & (a->lo[2] <= b->hi[2]) & (b->lo[2] <= a->hi[2]);
+}
+static inline qpc_dbox qpc_dbox_empty(void) {
+    return (qpc_dbox){{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
+}
+static inline void qpc_dbox_add(qpc_dbox *b, const double *p) {
+    for (int d = 0; d < 3; d++) {
+        b->lo[d] = p[d] < b->lo[d] ? p[d] : b->lo[d];
+        b->hi[d] = p[d] > b->hi[d] ? p[d] : b->hi[d];
+    }
+}
+static inline qpc_dbox qpc_dbox_join(const qpc_dbox *a, const qpc_dbox *b) {
+    qpc_dbox c = *a;
+    qpc_dbox_add(&c, b->lo);
+    qpc_dbox_add(&c, b->hi);
+    return c;
+}
+static inline qpc_dbox qpc_dbox_grow(const qpc_dbox *a, double by) {
+    qpc_dbox b;
+    for (int d = 0; d < 3; d++) b.lo[d] = a->lo[d] - by, b.hi[d] = a->hi[d] + by;
+    return b;
+}
+
+/// Second node of edge k; a lone particle's edge is (p, p).
+static inline int32_t qpc_chain_next(const qpc_chain_part *c, int32_t k) {
+    return c->first_node + (k + 1 < c->node_count ? k + 1 : k);
+}
+/// Edges of one chain that are nearer along the rest shape than its exclusion.
+static inline bool qpc_chain_near_self(const qpc_chain_part *c, int32_t a, int32_t b) {
+    int32_t low = a < b ? a : b, high = a < b ? b : a;
+    return c->arc[high] - c->arc[low + 1] < c->self_exclusion;
+}
+
+#endif

@@ -1,0 +1,807 @@
+/// Pair tests: contacts by proximity, hits over a motion, the smallest gap.
+///
+/// Each pair is decided by its own positions alone, never by what the lists hold besides it: an
+/// exact box test comes first, so a list that holds more gives the same contacts, bit for bit.
+/// Vertex-triangle tests find what a cable's vertices are near, edge-edge tests what the inside of
+/// its edges is near. Feature pairs that several tests find (a vertex and an edge that two triangles
+/// share) have one key; the nearest (or earliest) of them is kept.
+#include "engine/collision/ccd.h"
+#include "engine/collision/detector.h"
+#include "engine/geometry/closest.h"
+
+#include "base/mem.h"
+
+#include <float.h>
+#include <string.h>
+
+typedef enum key_type { // order of kinds in keys; part of warm starts, so it never changes
+    KEY_VERTEX_FACE,
+    KEY_VERTEX_EDGE,
+    KEY_VERTEX_VERTEX,
+    KEY_EDGE_VERTEX,
+    KEY_EDGE_EDGE,
+} key_type;
+
+static const double flat_eps = 1e-9;   // sine below which a direction counts as perpendicular
+static const double local_eps = 1e-6;  // the same between cables
+static const double past_end = 1e-3;   // parallel edges: how far past an end still counts as over it
+static const double tolerance = 0.01;  // of the separation: largest stop tolerance of a motion test
+
+static uint64_t make_key(key_type type, int32_t i, int32_t j) {
+    return (uint64_t)type << 60 | (uint64_t)(uint32_t)i << 30 | (uint64_t)(uint32_t)j;
+}
+
+static qpc_vec3 unit(qpc_vec3 a) {
+    double length = v3_norm(a);
+    return length > 0 ? v3_scale(1 / length, a) : v3(0, 0, 0);
+}
+
+static qpc_vec3 node(const double *x, int32_t n) { return v3_load(x + 3 * (int64_t)n); }
+
+/// The stretch of `before` and `after` that a motion covers, as a box.
+static qpc_dbox swept(const double *x0, const double *x1, int32_t a, int32_t b) {
+    qpc_dbox box = qpc_dbox_empty();
+    qpc_dbox_add(&box, x0 + 3 * (int64_t)a);
+    qpc_dbox_add(&box, x0 + 3 * (int64_t)b);
+    if (x1 != x0) {
+        qpc_dbox_add(&box, x1 + 3 * (int64_t)a);
+        qpc_dbox_add(&box, x1 + 3 * (int64_t)b);
+    }
+    return box;
+}
+
+// ---- cones: is a closest pair a local minimum of the distance to a mesh? ----
+
+static const int32_t *edge_nodes(const qpc_mesh_part *m, int32_t e) {
+    return m->topology->edge_vertex + 2 * (int64_t)e;
+}
+
+qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {
+    if (m->topology->triangle_degenerate[triangle]) return v3(0, 0, 0);
+    const int32_t *v = m->triangles + 3 * (int64_t)triangle, *w = edge_nodes(m, e);
+    int32_t opposite = v[0] != w[0] && v[0] != w[1] ? v[0] : v[1] != w[0] && v[1] != w[1] ? v[1] : v[2];
+    qpc_vec3 a = node(x, m->first_node + w[0]);
+    qpc_vec3 along = v3_sub(node(x, m->first_node + w[1]), a);
+    qpc_vec3 to = v3_sub(node(x, m->first_node + opposite), a);
+    return unit(v3_madd(to, -v3_dot(to, along) / v3_norm2(along), along));
+}
+
+/// d points away from the surface at edge e. With `sharp`, an edge at which the surface runs on
+/// straight as seen along d is no feature.
+static bool edge_is_nearest(const qpc_mesh_part *m, const double *x, int32_t e, qpc_vec3 d,
+                            bool sharp) {
+    const qpc_topology *t = m->topology;
+    double eps = flat_eps * v3_norm(d);
+    qpc_vec3 level = v3(0, 0, 0);
+    bool has_level = false;
+    for (int32_t i = t->edge_triangle_start[e]; i < t->edge_triangle_start[e + 1]; i++) {
+        qpc_vec3 u = qpc_edge_tangent(m, x, e, t->edge_triangle[i]);
+        double rise = v3_dot(d, u);
+        if (rise > eps) return false;
+        if (!sharp || rise < -eps || !(v3_norm2(u) > 0)) continue;
+        if (has_level && v3_dot(level, u) < 0) return false;
+        level = u;
+        has_level = true;
+    }
+    return true;
+}
+
+static bool vertex_is_nearest(const qpc_mesh_part *m, const double *x, int32_t v, qpc_vec3 d,
+                              bool sharp) {
+    const qpc_topology *t = m->topology;
+    double eps = flat_eps * v3_norm(d);
+    bool falls = false, boundary = false;
+    qpc_vec3 p = node(x, m->first_node + v);
+    for (int32_t i = t->vertex_edge_start[v]; i < t->vertex_edge_start[v + 1]; i++) {
+        int32_t e = t->vertex_edge[i];
+        const int32_t *w = edge_nodes(m, e);
+        qpc_vec3 u = unit(v3_sub(node(x, m->first_node + (w[0] == v ? w[1] : w[0])), p));
+        double rise = v3_dot(d, u);
+        if (rise > eps) return false;
+        falls |= rise < -eps;
+        boundary |= t->edge_triangle_start[e + 1] - t->edge_triangle_start[e] == 1;
+    }
+    return !sharp || falls || boundary;
+}
+
+/// The closest pair lies between a cable vertex p and its neighbours no farther than elsewhere on
+/// the edges at p. away: unit direction from the other cable to p.
+static bool chain_vertex_is_nearest(const qpc_chain_part *c, const double *x, int32_t k,
+                                    qpc_vec3 away) {
+    qpc_vec3 p = node(x, c->first_node + k);
+    for (int32_t side = -1; side <= 1; side += 2) {
+        if (k + side < 0 || k + side >= c->node_count) continue;
+        qpc_vec3 u = unit(v3_sub(node(x, c->first_node + k + side), p));
+        if (v3_dot(away, u) < -local_eps) return false;
+    }
+    return true;
+}
+
+// ---- contacts ----
+
+static qpc_vec3 face_normal(const qpc_mesh_part *m, const double *x, int32_t triangle) {
+    const int32_t *v = m->triangles + 3 * (int64_t)triangle;
+    qpc_vec3 a = node(x, m->first_node + v[0]);
+    return unit(v3_cross(v3_sub(node(x, m->first_node + v[1]), a),
+                         v3_sub(node(x, m->first_node + v[2]), a)));
+}
+
+/// Mean normal of the triangles at the mesh feature a contact names, for pairs that touch.
+static qpc_vec3 mesh_normal(const qpc_mesh_part *m, const double *x, int32_t triangle, int32_t e) {
+    qpc_vec3 n = v3(0, 0, 0);
+    const qpc_topology *t = m->topology;
+    if (e < 0) n = face_normal(m, x, triangle);
+    for (int32_t i = e < 0 ? 0 : t->edge_triangle_start[e];
+         i < (e < 0 ? 0 : t->edge_triangle_start[e + 1]); i++)
+        if (!t->triangle_degenerate[t->edge_triangle[i]])
+            n = v3_add(n, face_normal(m, x, t->edge_triangle[i]));
+    n = unit(n);
+    return v3_norm2(n) > 0.5 ? n : v3(0, 0, 1);
+}
+
+/// A direction perpendicular to both edges, or to one of them: two cables that touch.
+static qpc_vec3 chain_normal(const qpc_vec3 p[4]) {
+    qpc_vec3 a = unit(v3_sub(p[1], p[0])), b = unit(v3_sub(p[3], p[2]));
+    qpc_vec3 n = v3_cross(a, b);
+    if (v3_norm2(n) > 1e-12) return unit(n);
+    if (!(v3_norm2(a) > 0.5)) a = b;
+    // The coordinate axis most across the cable, made perpendicular to it.
+    double x = fabs(a.x), y = fabs(a.y), z = fabs(a.z);
+    qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
+    return unit(v3_madd(axis, -v3_dot(axis, a), a));
+}
+
+/// Distances below this say nothing about direction.
+static double direction_limit(const qpc_vec3 *p, int count) {
+    double largest = 0;
+    for (int i = 1; i < count; i++) {
+        qpc_vec3 d = v3_sub(p[i], p[0]);
+        largest = fmax(largest, fabs(d.x) + fabs(d.y) + fabs(d.z));
+    }
+    return 256 * DBL_EPSILON * largest;
+}
+
+static bool emit(qpc_detector *det, const qpc_contact *c) {
+    return qpc_array_push(&det->raw, *c);
+}
+
+/// Key of a vertex-triangle contact by the features its weights name.
+static uint64_t vt_key(const qpc_mesh_part *m, int32_t vertex_node, int32_t t, const double *weight,
+                       int32_t *ret_edge, int32_t *ret_vertex) {
+    const int32_t *v = m->triangles + 3 * (int64_t)t;
+    int count = 0, one = 0, zero = 0;
+    for (int k = 0; k < 3; k++) {
+        if (weight[1 + k] != 0) {
+            count++;
+            one = k;
+        } else {
+            zero = k;
+        }
+    }
+    *ret_edge = *ret_vertex = -1;
+    if (count == 3) return make_key(KEY_VERTEX_FACE, vertex_node, m->triangle_base + t);
+    if (count == 2) {
+        int32_t e = m->topology->triangle_edge[3 * (int64_t)t + (zero + 1) % 3];
+        if (e >= 0) {
+            *ret_edge = e;
+            return make_key(KEY_VERTEX_EDGE, vertex_node, m->edge_base + e);
+        }
+    }
+    *ret_vertex = v[one];
+    return make_key(KEY_VERTEX_VERTEX, vertex_node, m->first_node + v[one]);
+}
+
+/// Key of an edge-edge contact: node are a0, a1, b0, b1.
+static uint64_t ee_key(const int32_t node_of[4], const double *weight, int32_t edge_i,
+                       int32_t edge_j) {
+    int32_t i = weight[1] == 0 ? node_of[0] : weight[0] == 0 ? node_of[1] : -1;
+    int32_t j = weight[3] == 0 ? node_of[2] : weight[2] == 0 ? node_of[3] : -1;
+    if (i >= 0 && j >= 0) return make_key(KEY_VERTEX_VERTEX, i, j);
+    if (i >= 0) return make_key(KEY_VERTEX_EDGE, i, edge_j);
+    if (j >= 0) return make_key(KEY_EDGE_VERTEX, edge_i, j);
+    return make_key(KEY_EDGE_EDGE, edge_i, edge_j);
+}
+
+static qpc_contact mesh_contact(const qpc_chain_part *c, const qpc_mesh_part *m, int kind,
+                                int32_t feature_i, int32_t feature_j) {
+    qpc_contact r = {.kind = (uint8_t)kind, .separation = c->radius + m->radius};
+    r.surface[0] = c->surface;
+    r.surface[1] = m->surface;
+    r.feature[0] = feature_i;
+    r.feature[1] = feature_j;
+    if (kind == QPC_CONTACT_VT) {
+        r.node[0] = c->first_node + feature_i;
+        for (int k = 0; k < 3; k++)
+            r.node[1 + k] = m->first_node + m->triangles[3 * (int64_t)feature_j + k];
+    } else {
+        r.node[0] = c->first_node + feature_i;
+        r.node[1] = qpc_chain_next(c, feature_i);
+        for (int k = 0; k < 2; k++)
+            r.node[2 + k] = m->first_node + edge_nodes(m, feature_j)[k];
+    }
+    return r;
+}
+
+static void load(const double *x, const int32_t node_of[4], qpc_vec3 p[4]) {
+    for (int k = 0; k < 4; k++) p[k] = node(x, node_of[k]);
+}
+
+static void load_vt(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                    int32_t t, qpc_vec3 p[4]) {
+    const int32_t *v = m->triangles + 3 * (int64_t)t;
+    p[0] = node(x, c->first_node + k);
+    for (int i = 0; i < 3; i++) p[1 + i] = node(x, m->first_node + v[i]);
+}
+
+static void load_ee(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                    int32_t e, qpc_vec3 p[4]) {
+    const int32_t *v = edge_nodes(m, e);
+    p[0] = node(x, c->first_node + k);
+    p[1] = node(x, qpc_chain_next(c, k));
+    for (int i = 0; i < 2; i++) p[2 + i] = node(x, m->first_node + v[i]);
+}
+
+// Quick forerunners of the cones, for static meshes: they reject only what the cones would, with
+// `slack` far above their eps. At a mesh vertex, the edge that falls least from the cable passes
+// them whenever the vertex passes its cone: with d.u' <= d.u <= 0 for an edge u' of a triangle at u,
+// its tangent t has d.t = (d.u' - cos d.u) / sin <= d.u tan(angle / 2) <= 0.
+static const double slack = 1e-7;
+
+/// All of a cable edge lies on the inner side of a tangent of a mesh edge, or the surface is flat
+/// there.
+static bool behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach) {
+    if (m->moving) return false;
+    if (m->flat[e]) return true;
+    const double *t = m->tangent + 6 * (int64_t)e;
+    qpc_vec3 a = v3_sub(p[0], p[2]), b = v3_sub(p[1], p[2]);
+    for (int s = 0; s < 2; s++, t += 3) {
+        qpc_vec3 u = v3_load(t);
+        if (v3_dot(a, u) > slack * reach && v3_dot(b, u) > slack * reach) return true;
+    }
+    return false;
+}
+
+/// A vertex is outside a triangle across edges of which each leads up into its other triangle.
+static bool beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4], double reach) {
+    if (m->moving) return false;
+    bool outside = false;
+    for (int side = 0; side < 3; side++) {
+        int32_t e = m->topology->triangle_edge[3 * (int64_t)t + side];
+        if (e < 0) return false;
+        int mine = m->beside[2 * e] == t ? 0 : 1;
+        if (m->beside[2 * e + mine] != t) return false; // one of many triangles at this edge
+        const double *u = m->tangent + 6 * (int64_t)e;
+        qpc_vec3 a = v3_sub(p[0], p[1 + side]);
+        if (!(v3_dot(a, v3_load(u + 3 * mine)) < -slack * reach)) continue;
+        if (m->beside[2 * e + 1 - mine] == t) return false; // the rim
+        if (!(v3_dot(a, v3_load(u + 3 * (1 - mine))) > slack * reach)) return false;
+        outside = true;
+    }
+    return outside;
+}
+
+static void fill(qpc_contact *c, const qpc_closest *near) {
+    memcpy(c->weight, near->weight, sizeof c->weight);
+    c->distance = near->distance;
+    c->n = near->distance > 0 ? v3_scale(1 / near->distance, near->d) : v3(0, 0, 0);
+}
+
+// ---- order ----
+
+static int compare(const qpc_contact *a, const qpc_contact *b) {
+    if (a->key != b->key) return a->key < b->key ? -1 : 1;
+    if (a->toi != b->toi) return a->toi < b->toi ? -1 : 1;
+    if (a->distance != b->distance) return a->distance < b->distance ? -1 : 1;
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    for (int s = 0; s < 2; s++)
+        if (a->feature[s] != b->feature[s]) return a->feature[s] < b->feature[s] ? -1 : 1;
+    return 0;
+}
+
+/// Sort by key, keep the first of each key, write to ret.
+static qpc_status deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err) {
+    int32_t n = det->raw.count;
+    const qpc_contact *raw = det->raw.data;
+    if (n > det->order_capacity) {
+        int32_t *grown = qpc_realloc_array(det->order, (size_t)n, 4 * sizeof *grown);
+        if (grown == NULL) goto no_memory;
+        det->order = grown;
+        det->order_capacity = 2 * n;
+    }
+    int32_t *a = det->order, *b = det->order + det->order_capacity;
+    for (int32_t i = 0; i < n; i++) a[i] = i;
+    for (int32_t width = 1; width < n; width *= 2) { // merge sort
+        for (int32_t start = 0; start < n; start += 2 * width) {
+            int32_t middle = start + width < n ? start + width : n;
+            int32_t end = middle + width < n ? middle + width : n;
+            int32_t i = start, j = middle;
+            for (int32_t k = start; k < end; k++)
+                b[k] = j >= end || (i < middle && compare(&raw[a[i]], &raw[a[j]]) <= 0) ? a[i++]
+                                                                                        : a[j++];
+        }
+        int32_t *swap = a;
+        a = b;
+        b = swap;
+    }
+    if (!qpc_array_reserve(ret, n)) goto no_memory;
+    ret->count = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (i == 0 || raw[a[i]].key != raw[a[i - 1]].key) ret->data[ret->count++] = raw[a[i]];
+    return QPC_OK;
+no_memory:
+    return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d contacts", (int)n);
+}
+
+static qpc_status no_memory(qpc_error *err) {
+    return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for contacts");
+}
+
+// ---- walking lists ----
+
+/// Boxes of all chain edges over a motion, grown by `reach` radii.
+static void sweep_chains(qpc_detector *det, const double *x0, const double *x1, double reach) {
+    for (int32_t i = 0; i < det->chain_count; i++) {
+        const qpc_chain_part *c = &det->chains[i];
+        for (int32_t k = 0; k < c->edge_count; k++) {
+            qpc_dbox b = swept(x0, x1, c->first_node + k, qpc_chain_next(c, k));
+            det->edge_now[c->feature_base + k] = qpc_dbox_grow(&b, reach * c->radius);
+        }
+    }
+}
+
+typedef struct side {
+    // A chain feature against one mesh: its box over the motion, grown by the reach of the pair.
+    const qpc_mesh_part *mesh;
+    qpc_fbox box;    // static meshes
+    qpc_dbox exact;  // moving ones
+    qpc_vec3 p[4];   // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
+    int32_t points;
+    double beyond;   // farther than this to one side of a plane is out of reach
+    qpc_vec3 across[2];      // edges: directions across the edge, and what the motion covers of
+    double low[2], high[2];  // them, grown by the reach
+} side;
+
+static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const double *x1,
+                      int32_t a, int32_t b, double reach) {
+    s->mesh = m;
+    s->exact = swept(x0, x1, a, b);
+    s->exact = qpc_dbox_grow(&s->exact, reach);
+    if (m->moving) return;
+    s->box = qpc_fbox_around(s->exact.lo, s->exact.hi, m->origin);
+    qpc_vec3 origin = v3_load(m->origin);
+    s->points = 0;
+    s->p[s->points++] = v3_sub(node(x0, a), origin);
+    if (a != b) s->p[s->points++] = v3_sub(node(x0, b), origin);
+    if (x0 != x1) s->p[s->points++] = v3_sub(node(x1, a), origin);
+    if (x0 != x1 && a != b) s->p[s->points++] = v3_sub(node(x1, b), origin);
+    double size = m->size;
+    for (int32_t i = 0; i < s->points; i++)
+        size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z));
+    s->beyond = reach + 64 * DBL_EPSILON * size;
+    if (a == b) return;
+    qpc_vec3 along = unit(v3_sub(s->p[1], s->p[0]));
+    double x = fabs(along.x), y = fabs(along.y), z = fabs(along.z);
+    qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
+    s->across[0] = unit(v3_cross(along, axis));
+    s->across[1] = v3_cross(along, s->across[0]);
+    for (int k = 0; k < 2; k++) {
+        s->low[k] = INFINITY, s->high[k] = -INFINITY;
+        for (int32_t i = 0; i < s->points; i++) {
+            double h = v3_dot(s->across[k], s->p[i]);
+            s->low[k] = h < s->low[k] ? h : s->low[k];
+            s->high[k] = h > s->high[k] ? h : s->high[k];
+        }
+        s->low[k] -= s->beyond;
+        s->high[k] += s->beyond;
+    }
+}
+
+/// False if a static mesh edge stays out of reach in a direction across the cable edge.
+static inline bool near_across(const side *s, const double *x, int32_t e) {
+    const int32_t *v = edge_nodes(s->mesh, e);
+    qpc_vec3 origin = v3_load(s->mesh->origin);
+    qpc_vec3 a = v3_sub(node(x, s->mesh->first_node + v[0]), origin);
+    qpc_vec3 b = v3_sub(node(x, s->mesh->first_node + v[1]), origin);
+    bool apart = false;
+    for (int k = 0; k < 2; k++) {
+        double f = v3_dot(s->across[k], a), g = v3_dot(s->across[k], b);
+        apart |= (f < g ? g : f) < s->low[k] || (f < g ? f : g) > s->high[k];
+    }
+    return !apart;
+}
+
+/// False if the feature stays out of reach on one side of a static triangle's plane.
+static inline bool near_plane(const side *s, int32_t t) {
+    const double *plane = s->mesh->plane + 4 * (int64_t)t;
+    double low = INFINITY, high = -INFINITY;
+    for (int32_t i = 0; i < s->points; i++) {
+        double h = plane[0] * s->p[i].x + plane[1] * s->p[i].y + plane[2] * s->p[i].z - plane[3];
+        low = h < low ? h : low;
+        high = h > high ? h : high;
+    }
+    return !(low > s->beyond || high < -s->beyond);
+}
+
+static inline bool near_triangle(const side *s, const double *x0, const double *x1, int32_t t) {
+    const qpc_mesh_part *m = s->mesh;
+    if (!m->moving) return qpc_fbox_overlap(&m->triangle_box[t], &s->box) && near_plane(s, t);
+    const int32_t *v = m->triangles + 3 * (int64_t)t;
+    qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
+    qpc_dbox_add(&b, x0 + 3 * (int64_t)(m->first_node + v[2]));
+    qpc_dbox_add(&b, x1 + 3 * (int64_t)(m->first_node + v[2]));
+    return qpc_dbox_overlap(&b, &s->exact);
+}
+
+static inline bool near_mesh_edge(const side *s, const double *x0, const double *x1, int32_t e) {
+    const qpc_mesh_part *m = s->mesh;
+    if (!m->moving)
+        return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
+               near_plane(s, m->beside[2 * e]) &&
+               near_plane(s, m->beside[2 * e + 1]);
+    const int32_t *v = edge_nodes(m, e);
+    qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
+    return qpc_dbox_overlap(&b, &s->exact);
+}
+
+/// Lists go mesh by mesh: move on to the mesh that holds global triangle or edge number `item`.
+static const qpc_mesh_part *mesh_of(const qpc_mesh_part *m, int32_t item, bool edge) {
+    while (item >= (edge ? m->edge_base + m->edge_count : m->triangle_base + m->triangle_count)) m++;
+    return m;
+}
+
+/// One loop for all tests: visit is called for each pair whose boxes over the motion are in reach.
+typedef struct walk {
+    qpc_detector *det;
+    const double *x0, *x1;
+    double reach;   // of the box tests, in separations
+    double factor;  // motion: tested separation; proximity: reach
+    double best;    // minimum gap
+    bool full;      // out of memory
+} walk;
+
+typedef void vt_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t t);
+typedef void ee_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t e);
+typedef void cc_visit(walk *, const qpc_chain_part *, int32_t a, const qpc_chain_part *, int32_t b);
+
+static inline __attribute__((always_inline)) void
+visit_all(walk *w, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
+    qpc_detector *det = w->det;
+    const double *x0 = w->x0, *x1 = w->x1;
+    sweep_chains(det, x0, x1, w->reach);
+    for (int32_t i = 0; i < det->chain_count; i++) {
+        const qpc_chain_part *c = &det->chains[i];
+        for (int32_t k = 0; k < c->node_count; k++) {
+            int32_t f = c->feature_base + k, a = c->first_node + k;
+            const qpc_list *l = &det->vt[f];
+            const int32_t *item = det->items + l->start;
+            side s;
+            s.mesh = NULL;
+            det->counts.candidates += (uint64_t)l->count;
+            for (int32_t q = 0; q < l->count; q++) {
+                const qpc_mesh_part *m =
+                    mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], false);
+                if (m != s.mesh) face_mesh(&s, m, x0, x1, a, a, w->reach * (c->radius + m->radius));
+                int32_t t = item[q] - m->triangle_base;
+                if (near_triangle(&s, x0, x1, t)) on_vt(w, c, k, m, t);
+            }
+            if (k >= c->edge_count) continue;
+            l = &det->ee[f];
+            item = det->items + l->start;
+            s.mesh = NULL;
+            det->counts.candidates += (uint64_t)l->count;
+            for (int32_t q = 0; q < l->count; q++) {
+                const qpc_mesh_part *m =
+                    mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], true);
+                if (m != s.mesh)
+                    face_mesh(&s, m, x0, x1, a, qpc_chain_next(c, k),
+                              w->reach * (c->radius + m->radius));
+                int32_t e = item[q] - m->edge_base;
+                if (near_mesh_edge(&s, x0, x1, e)) on_ee(w, c, k, m, e);
+            }
+            l = &det->cc[f];
+            item = det->items + l->start;
+            for (int32_t q = 0; q < l->count; q++) {
+                if (item[q] <= f) continue; // each pair is in both lists
+                det->counts.candidates++;
+                if (!qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
+                const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
+                on_cc(w, c, k, o, item[q] - o->feature_base);
+            }
+        }
+    }
+}
+
+// ---- proximity ----
+
+static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                         int32_t t) {
+    qpc_vec3 p[4];
+    qpc_closest near;
+    double reach = w->factor * (c->radius + m->radius);
+    load_vt(w->x0, c, k, m, t, p);
+    if (beside_triangle(m, t, p, reach)) return;
+    w->det->counts.vt_tests++;
+    qpc_closest_vt(p, &near);
+    if (!(near.distance < reach)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
+    fill(&r, &near);
+    int32_t e, v;
+    r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
+    if (near.distance <= direction_limit(p, 4)) {
+        r.n = mesh_normal(m, w->x0, t, e);
+    } else if (e >= 0 ? !edge_is_nearest(m, w->x0, e, near.d, false)
+                      : v >= 0 && !vertex_is_nearest(m, w->x0, v, near.d, false)) {
+        return;
+    }
+    w->full |= !emit(w->det, &r);
+}
+
+/// An end of the mesh edge against the inside of the cable edge, for edges nearly parallel.
+static void proximity_mesh_vertex(walk *w, const qpc_contact *base, const qpc_mesh_part *m,
+                                  const qpc_vec3 p[4], int end) {
+    double s;
+    qpc_vec3 q = p[2 + end];
+    qpc_vec3 d = qpc_origin_segment(v3_sub(p[0], q), v3_sub(p[1], q), &s);
+    double distance = v3_norm(d);
+    if (!(s > 0 && s < 1) || !(distance < w->factor * base->separation) || !(distance > 0)) return;
+    if (!vertex_is_nearest(m, w->x0, base->node[2 + end] - m->first_node, d, true)) return;
+    qpc_contact r = *base;
+    r.weight[0] = 1 - s;
+    r.weight[1] = s;
+    r.weight[2] = end == 0 ? -1 : 0;
+    r.weight[3] = end == 1 ? -1 : 0;
+    r.distance = distance;
+    r.n = v3_scale(1 / distance, d);
+    r.key = make_key(KEY_EDGE_VERTEX, (int32_t)(base->key >> 30 & 0x3fffffff), r.node[2 + end]);
+    w->full |= !emit(w->det, &r);
+}
+
+static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                         int32_t e) {
+    qpc_vec3 p[4];
+    qpc_closest near;
+    double reach = w->factor * (c->radius + m->radius);
+    load_ee(w->x0, c, k, m, e, p);
+    if (behind_edge(m, e, p, reach)) return;
+    w->det->counts.ee_tests++;
+    qpc_closest_ee(p, &near);
+    if (!(near.distance < reach)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
+    if (near.parallel && v3_norm2(v3_sub(p[1], p[0])) > 0) {
+        r.key = make_key(KEY_EDGE_EDGE, c->edge_base + k, m->edge_base + e);
+        proximity_mesh_vertex(w, &r, m, p, 0);
+        proximity_mesh_vertex(w, &r, m, p, 1);
+    }
+    // What a vertex of the cable is near is found by vertex-triangle tests.
+    if (near.weight[0] == 0 || near.weight[1] == 0) return;
+    fill(&r, &near);
+    r.key = ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
+    int32_t v = r.weight[3] == 0 ? r.node[2] : r.weight[2] == 0 ? r.node[3] : -1;
+    if (near.distance <= direction_limit(p, 4)) {
+        r.n = mesh_normal(m, w->x0, 0, e);
+    } else if (v >= 0 ? !vertex_is_nearest(m, w->x0, v - m->first_node, near.d, true)
+                      : !edge_is_nearest(m, w->x0, e, near.d, true)) {
+        return;
+    }
+    w->full |= !emit(w->det, &r);
+}
+
+static qpc_contact chain_contact(const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
+                                 int32_t b) {
+    qpc_contact r = {.kind = QPC_CONTACT_EE, .separation = c->radius + o->radius};
+    r.surface[0] = c->surface;
+    r.surface[1] = o->surface;
+    r.feature[0] = a;
+    r.feature[1] = b;
+    r.node[0] = c->first_node + a;
+    r.node[1] = qpc_chain_next(c, a);
+    r.node[2] = o->first_node + b;
+    r.node[3] = qpc_chain_next(o, b);
+    if (c == o && qpc_chain_near_self(c, a, b)) {
+        r.flags = QPC_CONTACT_NEAR_SELF;
+        r.separation *= 0.01;
+    }
+    return r;
+}
+
+/// The four end points against the other edge, for edges nearly parallel: both ends of the stretch
+/// along which they run side by side hold, so that they do not turn into each other.
+static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 p[4], int32_t edge_i,
+                               int32_t edge_j) {
+    for (int end = 0; end < 4; end++) {
+        bool on_i = end < 2; // the end point belongs to side i
+        qpc_vec3 q = p[end], a = p[on_i ? 2 : 0], b = p[on_i ? 3 : 1];
+        qpc_vec3 e = v3_sub(b, a);
+        double along = v3_dot(v3_sub(q, a), e) / v3_norm2(e);
+        if (!(along >= -past_end && along <= 1 + past_end)) continue;
+        double s;
+        qpc_vec3 d = qpc_origin_segment(v3_sub(q, a), v3_sub(q, b), &s); // q - point on a b
+        double distance = v3_norm(d);
+        if (!(distance < w->factor * base->separation) || distance <= direction_limit(p, 4)) continue;
+        qpc_contact r = *base;
+        r.weight[0] = on_i ? end == 0 : 1 - s;
+        r.weight[1] = on_i ? end == 1 : s;
+        r.weight[2] = -(on_i ? 1 - s : end == 2);
+        r.weight[3] = -(on_i ? s : end == 3);
+        for (int k = 2; k < 4; k++) r.weight[k] += 0.0; // no -0
+        r.distance = distance;
+        r.n = v3_scale((on_i ? 1 : -1) / distance, d);
+        r.key = ee_key(r.node, r.weight, edge_i, edge_j);
+        if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * distance);
+        w->full |= !emit(w->det, &r);
+    }
+}
+
+static void proximity_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
+                         int32_t b) {
+    qpc_contact r = chain_contact(c, a, o, b);
+    qpc_vec3 p[4];
+    qpc_closest near;
+    w->det->counts.ee_tests++;
+    load(w->x0, r.node, p);
+    qpc_closest_ee(p, &near);
+    if (!(near.distance < w->factor * r.separation)) return;
+    int32_t edge_i = c->edge_base + a, edge_j = o->edge_base + b;
+    if (near.parallel && v3_norm2(v3_sub(p[1], p[0])) > 0 && v3_norm2(v3_sub(p[3], p[2])) > 0)
+        proximity_parallel(w, &r, p, edge_i, edge_j);
+    fill(&r, &near);
+    r.key = ee_key(r.node, r.weight, edge_i, edge_j);
+    if (near.distance <= direction_limit(p, 4)) {
+        r.n = chain_normal(p);
+    } else {
+        int32_t i = r.weight[1] == 0 ? a : r.weight[0] == 0 ? a + 1 : -1;
+        int32_t j = r.weight[3] == 0 ? b : r.weight[2] == 0 ? b + 1 : -1;
+        if (i >= 0 && !chain_vertex_is_nearest(c, w->x0, i, r.n)) return;
+        if (j >= 0 && !chain_vertex_is_nearest(o, w->x0, j, v3_neg(r.n))) return;
+    }
+    if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * r.distance);
+    w->full |= !emit(w->det, &r);
+}
+
+qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach, qpc_contacts *ret,
+                                qpc_error *err) {
+    qpc_status status = qpc_lists_update(det, x, x, reach, err);
+    if (status != QPC_OK) return status;
+    det->raw.count = 0;
+    walk w = {.det = det, .x0 = x, .x1 = x, .reach = reach, .factor = reach};
+    visit_all(&w, proximity_vt, proximity_ee, proximity_cc);
+    return w.full ? no_memory(err) : deliver(det, ret, err);
+}
+
+// ---- motion ----
+
+typedef struct motion_hit {
+    qpc_ccd_result hit;
+    double start; // distance at the start
+    bool inside;  // closer than the tested separation there
+} motion_hit;
+
+static inline bool moves_into(walk *w, bool vt, const qpc_vec3 p[4], const qpc_vec3 q[4],
+                              double separation, motion_hit *ret) {
+    double s = w->factor * separation;
+    if (vt)
+        qpc_ccd_vt_keep(p, q, s, tolerance * separation, &ret->hit, &ret->start);
+    else
+        qpc_ccd_ee_keep(p, q, s, tolerance * separation, &ret->hit, &ret->start);
+    w->det->counts.ccd_iterations += (uint64_t)ret->hit.iterations;
+    if (ret->hit.outcome == QPC_CCD_MISS) return false;
+    ret->inside = ret->start < s;
+    w->det->counts.hits++;
+    return true;
+}
+
+static void take(qpc_contact *r, const motion_hit *h) {
+    memcpy(r->weight, h->hit.weight, sizeof r->weight);
+    r->n = h->hit.n;
+    r->distance = h->hit.distance;
+    r->toi = h->hit.toi;
+    if (h->inside) r->flags |= QPC_CONTACT_AT_START;
+    if (h->hit.uncertain) r->flags |= QPC_CONTACT_UNCERTAIN;
+}
+
+static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                      int32_t t) {
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
+    w->det->counts.vt_tests++;
+    load_vt(w->x0, c, k, m, t, p);
+    load_vt(w->x1, c, k, m, t, q);
+    if (!moves_into(w, true, p, q, c->radius + m->radius, &h)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
+    take(&r, &h);
+    int32_t e, v;
+    r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
+    if (r.distance <= direction_limit(p, 4)) r.n = mesh_normal(m, w->x0, t, e);
+    w->full |= !emit(w->det, &r);
+}
+
+static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                      int32_t e) {
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
+    w->det->counts.ee_tests++;
+    load_ee(w->x0, c, k, m, e, p);
+    load_ee(w->x1, c, k, m, e, q);
+    if (!moves_into(w, false, p, q, c->radius + m->radius, &h)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
+    take(&r, &h);
+    r.key = ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
+    if (r.distance <= direction_limit(p, 4)) r.n = mesh_normal(m, w->x0, 0, e);
+    w->full |= !emit(w->det, &r);
+}
+
+static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
+                      int32_t b) {
+    qpc_contact r = chain_contact(c, a, o, b);
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
+    w->det->counts.ee_tests++;
+    load(w->x0, r.node, p);
+    load(w->x1, r.node, q);
+    if (!moves_into(w, false, p, q, r.separation, &h)) return;
+    take(&r, &h);
+    r.key = ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
+    if (r.distance <= direction_limit(p, 4)) r.n = chain_normal(p);
+    if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * h.start);
+    w->full |= !emit(w->det, &r);
+}
+
+qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *x1, double factor,
+                             qpc_contacts *ret, qpc_error *err) {
+    double reach = factor + 1.1 * tolerance;
+    qpc_status status = qpc_lists_update(det, x0, x1, reach, err);
+    if (status != QPC_OK) return status;
+    det->raw.count = 0;
+    walk w = {.det = det, .x0 = x0, .x1 = x1, .reach = reach, .factor = factor};
+    visit_all(&w, motion_vt, motion_ee, motion_cc);
+    return w.full ? no_memory(err) : deliver(det, ret, err);
+}
+
+// ---- smallest gap ----
+
+static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separation) {
+    qpc_closest near;
+    if (vt)
+        qpc_closest_vt(p, &near);
+    else
+        qpc_closest_ee(p, &near);
+    if (near.distance < w->best * separation) w->best = w->reach = near.distance / separation;
+}
+
+// The nearest pair of all lies in the cone of its mesh feature, so the forerunners of the cones may
+// reject here too.
+static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
+    qpc_vec3 p[4];
+    load_vt(w->x0, c, k, m, t, p);
+    if (beside_triangle(m, t, p, w->best * (c->radius + m->radius))) return;
+    keep_smallest(w, true, p, c->radius + m->radius);
+}
+
+static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
+    qpc_vec3 p[4];
+    load_ee(w->x0, c, k, m, e, p);
+    if (behind_edge(m, e, p, w->best * (c->radius + m->radius))) return;
+    keep_smallest(w, false, p, c->radius + m->radius);
+}
+
+static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o, int32_t b) {
+    qpc_contact r = chain_contact(c, a, o, b);
+    if (r.flags & QPC_CONTACT_NEAR_SELF) return;
+    qpc_vec3 p[4];
+    load(w->x0, r.node, p);
+    keep_smallest(w, false, p, r.separation);
+}
+
+qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
+                                  qpc_error *err) {
+    // Where there is contact something is nearer than 1.1, and wide lists are not needed.
+    walk w = {.det = det, .x0 = x, .x1 = x};
+    for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
+        w.best = w.reach = pass == 0 ? 1.1 : 2;
+        qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
+        if (status != QPC_OK) return status;
+        visit_all(&w, gap_vt, gap_ee, gap_cc);
+    }
+    *ret_ratio = w.best;
+    return QPC_OK;
+}

@@ -1,0 +1,208 @@
+/// world.control: forces, targets, motions and parameters, all or nothing. Everything is read into
+/// copies first and taken over when the whole map has proved good.
+#include "engine/world/world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_PATH = QPC_PATH_SIZE };
+static const char *const CONTROL_KEYS[] = {"forces", "clear_forces", "targets", "motions", "parameters", NULL};
+static const char *const FORCE_KEYS[] = {"body", "nodes", "force", NULL};
+static const char *const TARGET_KEYS[] = {"body", "node", "position", "velocity", NULL};
+static const char *const MOTION_KEYS[] = {"body", "velocity", "angular_velocity", NULL};
+static const char *const PARAMETER_KEYS[] = {"gravity", "dt", "solver", NULL};
+
+typedef struct draft { // what would become of the world
+    double *force;
+    qpc_pin *pins;
+    qpc_vec3 *velocity, *angular_velocity; // per body
+    qpc_vec3 gravity;
+    double dt;
+    qpc_solver_def solver;
+} draft;
+
+static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char *where, int32_t *ret, qpc_error *err) {
+    char path[MAX_PATH], text[64];
+    const qpc_value *v = qpc_map_get(map, "body");
+    qpc_path_join(path, where, "body");
+    if (v != NULL && v->kind == QPC_INT) {
+        int64_t i;
+        qpc_status st = qpc_read_int(v, path, 0, (int64_t)w->body_count - 1, &i, err);
+        if (st == QPC_OK) *ret = (int32_t)i;
+        return st;
+    }
+    qpc_status st = qpc_read_text(v, path, text, sizeof text, err);
+    if (st != QPC_OK) return st;
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (strcmp(w->bodies[i].name, text) == 0) {
+            *ret = i;
+            return QPC_OK;
+        }
+    const char *names[QPC_NAMES_SHOWN];
+    int32_t count = w->body_count < QPC_NAMES_SHOWN ? w->body_count : QPC_NAMES_SHOWN;
+    for (int32_t i = 0; i < count; i++) names[i] = w->bodies[i].name;
+    return qpc_fail_no_body(text, path, names, count, w->body_count, err);
+}
+
+static qpc_status read_force(const qpc_world *w, const qpc_value *map, const char *where, draft *d, qpc_error *err) {
+    char path[MAX_PATH];
+    int32_t index, *nodes = NULL;
+    int64_t count = 0;
+    qpc_vec3 force;
+    qpc_status st = qpc_map_check_keys(map, where, FORCE_KEYS, err);
+    if (st == QPC_OK) st = find_body(w, map, where, &index, err);
+    if (st != QPC_OK) return st;
+    const qpc_body *body = &w->bodies[index];
+    if (body->motion != QPC_DYNAMIC) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only cables take forces");
+    qpc_path_join(path, where, "force");
+    if ((st = qpc_read_vec3(qpc_map_get(map, "force"), path, &force, err)) != QPC_OK) return st;
+    const qpc_value *list = qpc_map_get(map, "nodes");
+    int32_t n = body->node_count;
+    if (list == NULL) {
+        for (int32_t k = 0; k < n; k++) v3_store(d->force + 3 * (body->first_node + k), force);
+        return QPC_OK;
+    }
+    qpc_path_join(path, where, "nodes");
+    st = qpc_read_int_matrix(list, path, 1, n, -n, (int64_t)n - 1, &nodes, &count, err);
+    if (st != QPC_OK) return st;
+    for (int64_t i = 0; i < count; i++)
+        v3_store(d->force + 3 * (body->first_node + (nodes[i] < 0 ? nodes[i] + n : nodes[i])), force);
+    qpc_free(nodes);
+    return QPC_OK;
+}
+
+static qpc_status read_target(const qpc_world *w, const qpc_value *map, const char *where, draft *d, qpc_error *err) {
+    char path[MAX_PATH];
+    int32_t index;
+    int64_t node;
+    qpc_status st = qpc_map_check_keys(map, where, TARGET_KEYS, err);
+    if (st == QPC_OK) st = find_body(w, map, where, &index, err);
+    if (st != QPC_OK) return st;
+    const qpc_body *body = &w->bodies[index];
+    qpc_path_join(path, where, "node");
+    st = qpc_read_int(qpc_map_get(map, "node"), path, -(int64_t)body->node_count, (int64_t)body->node_count - 1, &node, err);
+    if (st != QPC_OK) return st;
+    int32_t at = body->first_node + (int32_t)(node < 0 ? node + body->node_count : node);
+    qpc_pin *pin = NULL;
+    for (int32_t i = 0; i < w->pin_count; i++)
+        if (w->pins[i].node == at) pin = &d->pins[i];
+    if (pin == NULL) return qpc_fail_at(err, QPC_ERR_INVALID, path, "node %lld is not fixed; only fixed nodes have targets", (long long)node);
+    const qpc_value *position = qpc_map_get(map, "position"), *velocity = qpc_map_get(map, "velocity");
+    if ((position == NULL) == (velocity == NULL))
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give position (reached by the end of the next step) or velocity");
+    qpc_path_join(path, where, position != NULL ? "position" : "velocity");
+    if (velocity != NULL) return qpc_read_vec3(velocity, path, &pin->velocity, err);
+    pin->velocity = v3(0.0, 0.0, 0.0);
+    return qpc_read_vec3(position, path, &pin->target, err);
+}
+
+static qpc_status read_motion(const qpc_world *w, const qpc_value *map, const char *where, draft *d, qpc_error *err) {
+    char path[MAX_PATH];
+    int32_t index;
+    const qpc_value *v;
+    qpc_status st = qpc_map_check_keys(map, where, MOTION_KEYS, err);
+    if (st == QPC_OK) st = find_body(w, map, where, &index, err);
+    if (st != QPC_OK) return st;
+    if (w->bodies[index].motion != QPC_KINEMATIC)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "only kinematic bodies have a motion");
+    qpc_path_join(path, where, "velocity");
+    if ((v = qpc_map_get(map, "velocity")) != NULL && (st = qpc_read_vec3(v, path, &d->velocity[index], err)) != QPC_OK) return st;
+    qpc_path_join(path, where, "angular_velocity");
+    if ((v = qpc_map_get(map, "angular_velocity")) != NULL) st = qpc_read_vec3(v, path, &d->angular_velocity[index], err);
+    return st;
+}
+
+static qpc_status read_parameters(const qpc_value *map, draft *d, qpc_error *err) {
+    const qpc_value *v;
+    qpc_status st = qpc_map_check_keys(map, "parameters", PARAMETER_KEYS, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "gravity")) != NULL) st = qpc_read_vec3(v, "parameters.gravity", &d->gravity, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "dt")) != NULL) st = qpc_read_real(v, "parameters.dt", 1e-9, 1e6, &d->dt, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "solver")) != NULL) {
+        if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "parameters.solver", "wanted a map");
+        st = qpc_solver_def_read(v, "parameters.solver", &d->solver, err);
+    }
+    return st;
+}
+
+typedef qpc_status (*read_item)(const qpc_world *, const qpc_value *, const char *, draft *, qpc_error *);
+
+static qpc_status read_list(const qpc_world *w, const qpc_value *control, const char *key, read_item read, draft *d,
+                            qpc_error *err) {
+    const qpc_value *list = qpc_map_get(control, key);
+    char path[MAX_PATH];
+    if (list == NULL) return QPC_OK;
+    if (list->kind != QPC_LIST) return qpc_fail_at(err, QPC_ERR_INVALID, key, "wanted a list of maps");
+    for (int32_t i = 0; i < list->list.count; i++) {
+        snprintf(path, sizeof path, "%s[%d]", key, i);
+        if (list->list.items[i].kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map");
+        qpc_status st = read(w, &list->list.items[i], path, d, err);
+        if (st != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
+
+static qpc_status read_control(const qpc_world *w, const qpc_value *control, draft *d, qpc_error *err) {
+    const qpc_value *v;
+    bool clear = false;
+    if (control == NULL || control->kind != QPC_MAP) return qpc_fail(err, QPC_ERR_INVALID, "a control is a map");
+    qpc_status st = qpc_map_check_keys(control, "control", CONTROL_KEYS, err);
+    if (st == QPC_OK && (v = qpc_map_get(control, "clear_forces")) != NULL) st = qpc_read_bool(v, "clear_forces", &clear, err);
+    if (st != QPC_OK) return st;
+    if (clear) memset(d->force, 0, (size_t)w->free_count * 3 * sizeof(double));
+    if ((st = read_list(w, control, "forces", read_force, d, err)) != QPC_OK) return st;
+    if ((st = read_list(w, control, "targets", read_target, d, err)) != QPC_OK) return st;
+    if ((st = read_list(w, control, "motions", read_motion, d, err)) != QPC_OK) return st;
+    if ((v = qpc_map_get(control, "parameters")) != NULL) {
+        if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "parameters", "wanted a map");
+        st = read_parameters(v, d, err);
+    }
+    return st;
+}
+
+static void take_over(qpc_world *w, const draft *d) {
+    memcpy(w->force, d->force, (size_t)w->free_count * 3 * sizeof(double));
+    memcpy(w->pins, d->pins, (size_t)w->pin_count * sizeof *w->pins);
+    for (int32_t i = 0; i < w->body_count; i++) {
+        w->bodies[i].velocity = d->velocity[i];
+        w->bodies[i].angular_velocity = d->angular_velocity[i];
+    }
+    w->dt = d->dt;
+    if (d->solver.reach != w->solver.reach) w->near_valid = false;
+    w->solver = d->solver;
+    if (memcmp(&w->gravity, &d->gravity, sizeof w->gravity) != 0) {
+        // Potential energy jumps with gravity: that is no drift of the solution.
+        double before = w->energy;
+        w->gravity = d->gravity;
+        w->energy = qpc_world_energy(w, w->x, w->v, NULL, NULL, NULL);
+        w->energy_start += w->energy - before;
+        w->height_low = HUGE_VAL;
+        w->height_high = -HUGE_VAL;
+    }
+}
+
+qpc_status qpc_world_control(qpc_world *w, const qpc_value *control, qpc_error *err) {
+    draft d = {.gravity = w->gravity, .dt = w->dt, .solver = w->solver};
+    size_t forces = (size_t)w->free_count * 3 * sizeof(double), pins = (size_t)w->pin_count * sizeof *d.pins;
+    qpc_status st = QPC_ERR_MEMORY;
+    d.force = qpc_alloc(forces);
+    d.pins = qpc_alloc(pins);
+    d.velocity = qpc_alloc_array((size_t)w->body_count, sizeof *d.velocity);
+    d.angular_velocity = qpc_alloc_array((size_t)w->body_count, sizeof *d.angular_velocity);
+    if (d.force == NULL || d.pins == NULL || d.velocity == NULL || d.angular_velocity == NULL)
+        qpc_fail(err, st, "no memory to read a control");
+    else {
+        memcpy(d.force, w->force, forces);
+        if (pins > 0) memcpy(d.pins, w->pins, pins);
+        for (int32_t i = 0; i < w->body_count; i++) {
+            d.velocity[i] = w->bodies[i].velocity;
+            d.angular_velocity[i] = w->bodies[i].angular_velocity;
+        }
+        st = read_control(w, control, &d, err);
+        if (st == QPC_OK) take_over(w, &d);
+    }
+    qpc_free(d.force);
+    qpc_free(d.pins);
+    qpc_free(d.velocity);
+    qpc_free(d.angular_velocity);
+    return st;
+}

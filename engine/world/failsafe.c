@@ -1,0 +1,83 @@
+/// The fail-safe: a motion that would still bring something closer than the acceptance distance is cut
+/// before its first impact. Bodies that are about to touch form a group and are cut by one factor, so
+/// that relative motions inside a group stay straight; static bodies join no group. Groups only merge
+/// and factors only fall, so the loop ends; in the end nothing moves, which never collides.
+#include "engine/world/world.h"
+
+#include <string.h>
+
+static const double MARGIN = 0.9; // of the time of impact
+enum { MAX_ROUNDS = 40 };
+
+static int32_t find(int32_t *group, int32_t i) {
+    while (group[i] != i) i = group[i] = group[group[i]];
+    return i;
+}
+
+/// x1 from the uncut end `whole` and the factor of each body.
+static void place(qpc_world *w, double h, const double *whole, const int32_t *group, const double *factor) {
+    for (int32_t i = 0; i < w->body_count; i++) {
+        const qpc_body *body = &w->bodies[i];
+        if (body->motion == QPC_STATIC) continue;
+        double s = factor[group[i]];
+        if (body->motion == QPC_KINEMATIC) {
+            if (v3_norm2(body->velocity) > 0.0 || v3_norm2(body->angular_velocity) > 0.0) qpc_motion_place(w, i, h, s);
+            continue;
+        }
+        for (int32_t k = 3 * body->first_node; k < 3 * (body->first_node + body->node_count); k++)
+            w->x1[k] = s >= 1.0 ? whole[k] : w->x[k] + s * (whole[k] - w->x[k]);
+    }
+}
+
+qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    size_t bodies = (size_t)w->body_count, moving = 3 * (size_t)w->moving_count;
+    int32_t *group = qpc_arena_array(&w->arena, bodies, sizeof *group);
+    double *factor = qpc_arena_array(&w->arena, bodies, sizeof *factor);
+    double *whole = qpc_arena_array(&w->arena, moving, sizeof *whole);
+    if (group == NULL || factor == NULL || whole == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the fail-safe");
+    memcpy(whole, w->x1, moving * sizeof *whole);
+    for (int32_t i = 0; i < w->body_count; i++) {
+        group[i] = i;
+        factor[i] = 1.0;
+    }
+    qpc_status st = QPC_OK;
+    for (int32_t round = 0;; round++) {
+        st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_ACCEPT_FACTOR, &w->probe, err);
+        if (st != QPC_OK || w->probe.count == 0) break;
+        for (int32_t i = 0; i < w->probe.count; i++) { // merge first, so that a group has one time of impact
+            const int32_t *pair = w->probe.data[i].surface;
+            if (w->bodies[pair[0]].motion == QPC_STATIC || w->bodies[pair[1]].motion == QPC_STATIC) continue;
+            int32_t a = find(group, pair[0]), b = find(group, pair[1]);
+            int32_t root = a < b ? a : b;
+            double least = fmin(factor[a], factor[b]);
+            group[a] = group[b] = root;
+            factor[root] = least;
+        }
+        for (int32_t i = 0; i < w->body_count; i++) body_scale[i] = 1.0; // least time of impact by group
+        for (int32_t i = 0; i < w->probe.count; i++)
+            for (int side = 0; side < 2; side++) {
+                int32_t body = w->probe.data[i].surface[side];
+                if (w->bodies[body].motion == QPC_STATIC) continue;
+                int32_t root = find(group, body);
+                body_scale[root] = fmin(body_scale[root], w->probe.data[i].toi);
+            }
+        for (int32_t i = 0; i < w->body_count; i++) {
+            if (find(group, i) != i || body_scale[i] >= 1.0) continue;
+            factor[i] *= MARGIN * body_scale[i];
+            if (factor[i] < 1e-6 || round >= MAX_ROUNDS) factor[i] = 0.0;
+        }
+        if (round >= MAX_ROUNDS) // cannot be met by a motion that gets smaller each time; stand still
+            for (int32_t i = 0; i < w->body_count; i++) factor[i] = 0.0;
+        for (int32_t i = 0; i < w->body_count; i++) group[i] = find(group, i);
+        place(w, h, whole, group, factor);
+        if (round > MAX_ROUNDS) {
+            st = qpc_fail(err, QPC_ERR_INTERNAL, "a world that stands still reports an impact");
+            break;
+        }
+    }
+    for (int32_t i = 0; i < w->body_count; i++) body_scale[i] = factor[find(group, i)];
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}

@@ -1,0 +1,688 @@
+/// Reading scenes. Every map is checked for unknown keys first, so that a misspelt key is an error and
+/// never a silent default. The canonical hash covers what can change a bit of the motion: names and
+/// the record map are left out, bodies are hashed by index, numbers as float64.
+#include "engine/world/scene.h"
+
+#include "base/hash.h"
+#include "base/nearest.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_NAME = 64, MAX_PATH = QPC_PATH_SIZE };
+static const double MAX_NUMBER = 1e30; // so that squares stay finite
+
+// Keys of each map, as docs/scene.md lists them.
+static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
+                                         "bodies", "constraints", "record",  NULL};
+static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "tolerance",
+                                          "perturbation", "reach",  "recovery_speed", NULL};
+static const char *const CABLE_KEYS[] = {"kind",        "name",   "nodes",    "mass",           "stiffness", "axial_stiffness",
+                                         "rest_length", "radius", "velocity", "self_exclusion", NULL};
+static const char *const STATIC_KEYS[] = {"kind", "name", "mesh", "radius", "position", "rotation", "scale", NULL};
+static const char *const KINEMATIC_KEYS[] = {"kind",     "name",  "mesh",     "radius",           "position",
+                                             "rotation", "scale", "velocity", "angular_velocity", NULL};
+static const char *const MESH_KEYS[] = {"sha256", NULL};
+static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
+static const char *const LIMIT_KEYS[] = {"kind", "body", "max", "min", NULL};
+static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts", "substeps",
+                                          "diagnostics", "full", "enabled",  NULL};
+static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", NULL};
+static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
+static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", NULL};
+
+void qpc_scene_warn(qpc_scene_report *report, const char *format, ...) {
+    if (report == NULL) return;
+    int32_t room = (int32_t)(sizeof report->warning / sizeof report->warning[0]);
+    if (report->warning_count < room) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(report->warning[report->warning_count], sizeof report->warning[0], format, args);
+        va_end(args);
+    }
+    report->warning_count++;
+}
+
+void qpc_path_join(char out[QPC_PATH_SIZE], const char *where, const char *key) {
+    size_t used = strnlen(where, QPC_PATH_SIZE - 1), more = strlen(key);
+    memmove(out, where, used);
+    if (used < QPC_PATH_SIZE - 1) out[used++] = '.';
+    if (more > QPC_PATH_SIZE - 1 - used) more = QPC_PATH_SIZE - 1 - used;
+    memcpy(out + used, key, more);
+    out[used + more] = '\0';
+}
+
+qpc_status qpc_read_vec3(const qpc_value *v, const char *where, qpc_vec3 *ret, qpc_error *err) {
+    double *data;
+    int64_t rows;
+    qpc_status st = qpc_read_matrix(v, where, 3, 1, &data, &rows, err);
+    if (st != QPC_OK) return st;
+    if (rows != 1) {
+        qpc_free(data);
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted three numbers [x, y, z]");
+    }
+    *ret = v3_load(data);
+    qpc_free(data);
+    if (v3_norm2(*ret) > MAX_NUMBER)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "larger than 1e15");
+    return QPC_OK;
+}
+
+/// One of a list of words; names the nearest.
+static qpc_status read_word(const qpc_value *v, const char *where, const char *const *words,
+                            int32_t *ret, qpc_error *err) {
+    char text[MAX_NAME];
+    qpc_status st = qpc_read_text(v, where, text, sizeof text, err);
+    if (st != QPC_OK) return st;
+    for (int32_t i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0) {
+            *ret = i;
+            return QPC_OK;
+        }
+    char all[256] = "";
+    size_t used = 0;
+    for (int32_t i = 0; words[i] != NULL && used < sizeof all; i++)
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s\"%s\"", i > 0 ? ", " : "", words[i]);
+    const char *near = qpc_nearest(text, strlen(text), words);
+    if (near != NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "\"%s\" is not known; did you mean \"%s\"? Known: %s",
+                           text, near, all);
+    return qpc_fail_at(err, QPC_ERR_INVALID, where, "\"%s\" is not known; known: %s", text, all);
+}
+
+static qpc_status read_int32(const qpc_value *v, const char *where, int64_t low, int64_t high,
+                             int32_t *ret, qpc_error *err) {
+    int64_t value;
+    qpc_status st = qpc_read_int(v, where, low, high, &value, err);
+    if (st == QPC_OK) *ret = (int32_t)value;
+    return st;
+}
+
+/// Greater than zero and at most 1e30.
+static qpc_status read_positive(const qpc_value *v, const char *where, double *ret, qpc_error *err) {
+    double value;
+    qpc_status st = qpc_read_real(v, where, -HUGE_VAL, MAX_NUMBER, &value, err);
+    if (st != QPC_OK) return st;
+    if (!(value > 0.0))
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "%g is not allowed; it must be greater than 0", value);
+    *ret = value;
+    return QPC_OK;
+}
+
+qpc_solver_def qpc_solver_def_default(void) {
+    return (qpc_solver_def){
+        .id = QPC_SOLVER_AUTO,
+        .newton = 10,
+        .passes = 12,
+        .halvings = 3,
+        .tolerance = 1e-7,
+        .perturbation = 1e-3,
+        .reach = 1.1,
+        .recovery_speed = 0.2,
+    };
+}
+
+qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solver_def *def,
+                               qpc_error *err) {
+    qpc_solver_def d = *def;
+    char path[MAX_PATH];
+    qpc_status st = qpc_map_check_keys(map, where, SOLVER_KEYS, err);
+    if (st != QPC_OK) return st;
+#define KEY(name) (qpc_path_join(path, where, name), (v = qpc_map_get(map, name)) != NULL)
+    const qpc_value *v;
+    if (KEY("name")) {
+        static const char *const names[] = {
+#define QPC_SOLVER_NAME(id, name, text) name,
+            QPC_SOLVER_LIST(QPC_SOLVER_NAME)
+#undef QPC_SOLVER_NAME
+                NULL};
+        int32_t word;
+        if ((st = read_word(v, path, names, &word, err)) != QPC_OK) return st;
+        d.id = (qpc_solver_id)word;
+    }
+    if (KEY("newton") && (st = read_int32(v, path, 0, 50, &d.newton, err)) != QPC_OK) return st;
+    if (KEY("passes") && (st = read_int32(v, path, 0, 1000, &d.passes, err)) != QPC_OK) return st;
+    if (KEY("halvings") && (st = read_int32(v, path, 0, 10, &d.halvings, err)) != QPC_OK) return st;
+    if (KEY("tolerance") && (st = qpc_read_real(v, path, 1e-12, 1e-2, &d.tolerance, err)) != QPC_OK) return st;
+    if (KEY("perturbation") && (st = qpc_read_real(v, path, -1.0, 1e6, &d.perturbation, err)) != QPC_OK) return st;
+    if (KEY("reach") && (st = qpc_read_real(v, path, 1.0, 3.0, &d.reach, err)) != QPC_OK) return st;
+    if (KEY("recovery_speed") && (st = qpc_read_real(v, path, 0.0, 1e6, &d.recovery_speed, err)) != QPC_OK) return st;
+#undef KEY
+    *def = d;
+    return QPC_OK;
+}
+
+// ---- bodies ----
+
+/// A number for all, or a list of `count` numbers, each in [low, high]; newly allocated.
+static qpc_status read_per(const qpc_value *v, const char *where, int32_t count, double low, bool open_low,
+                           double **ret, qpc_error *err) {
+    double *out = qpc_alloc_array((size_t)(count > 0 ? count : 1), sizeof *out);
+    if (out == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory for %d numbers", count);
+    qpc_status st = QPC_OK;
+    if (v != NULL && (v->kind == QPC_INT || v->kind == QPC_REAL)) {
+        double value;
+        st = qpc_read_real(v, where, -MAX_NUMBER, MAX_NUMBER, &value, err);
+        for (int32_t i = 0; st == QPC_OK && i < count; i++) out[i] = value;
+    } else {
+        double *data = NULL;
+        int64_t rows = 0;
+        st = qpc_read_matrix(v, where, 1, INT32_MAX, &data, &rows, err);
+        if (st == QPC_OK && rows != count)
+            st = qpc_fail_at(err, QPC_ERR_INVALID, where, "has %lld numbers; wanted one for all or %d",
+                             (long long)rows, count);
+        if (st == QPC_OK) memcpy(out, data, (size_t)count * sizeof *out);
+        qpc_free(data);
+    }
+    for (int32_t i = 0; st == QPC_OK && i < count; i++)
+        if (out[i] < low || (open_low && out[i] <= low) || out[i] > MAX_NUMBER)
+            st = qpc_fail_at(err, QPC_ERR_INVALID, where, "entry %d is %g; it must be %s %g", i, out[i],
+                             open_low ? "greater than" : "at least", low);
+    if (st != QPC_OK) {
+        qpc_free(out);
+        return st;
+    }
+    *ret = out;
+    return QPC_OK;
+}
+
+static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_world_env *env,
+                             int64_t nodes_so_far, qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    const qpc_value *v;
+    int64_t max_nodes = env->limits.max_nodes > 0 ? env->limits.max_nodes : 1000000;
+    qpc_status st = qpc_map_check_keys(map, where, CABLE_KEYS, err);
+    if (st != QPC_OK) return st;
+    body->motion = QPC_DYNAMIC;
+
+    // Nodes: (n x 3), n >= 1.
+    int64_t n;
+    qpc_path_join(path, where, "nodes");
+    st = qpc_read_matrix(qpc_map_get(map, "nodes"), path, 3, max_nodes - nodes_so_far, &body->nodes, &n, err);
+    if (st != QPC_OK) return st;
+    if (n < 1) return qpc_fail_at(err, QPC_ERR_INVALID, path, "a cable needs at least one node");
+    for (int64_t i = 0; i < 3 * n; i++)
+        if (fabs(body->nodes[i]) > 1e15)
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "node %lld has a coordinate beyond 1e15 m", (long long)(i / 3));
+    body->node_count = (int32_t)n;
+    int32_t springs = body->node_count - 1;
+
+    qpc_path_join(path, where, "radius");
+    if ((st = read_positive(qpc_map_get(map, "radius"), path, &body->radius, err)) != QPC_OK) return st;
+    qpc_path_join(path, where, "mass");
+    st = read_per(qpc_map_get(map, "mass"), path, body->node_count, 0.0, true, &body->masses, err);
+    if (st != QPC_OK) return st;
+
+    // Rest lengths: as given, else as the nodes lie.
+    qpc_path_join(path, where, "rest_length");
+    if ((v = qpc_map_get(map, "rest_length")) != NULL) {
+        if ((st = read_per(v, path, springs, 0.0, true, &body->rest_length, err)) != QPC_OK) return st;
+    } else {
+        body->rest_length = qpc_alloc_array((size_t)(springs > 0 ? springs : 1), sizeof(double));
+        if (body->rest_length == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");
+        for (int32_t s = 0; s < springs; s++) {
+            body->rest_length[s] = v3_norm(v3_sub(v3_load(body->nodes + 3 * (s + 1)), v3_load(body->nodes + 3 * s)));
+            if (!(body->rest_length[s] > 0.0)) {
+                qpc_path_join(path, where, "nodes");
+                return qpc_fail_at(err, QPC_ERR_INVALID, path,
+                                   "nodes %d and %d are at the same place; move one or give rest_length", s, s + 1);
+            }
+        }
+    }
+
+    // Stiffness per spring, or EA over the rest length.
+    const qpc_value *k = qpc_map_get(map, "stiffness"), *ea = qpc_map_get(map, "axial_stiffness");
+    if (k != NULL && ea != NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give stiffness (N/m) or axial_stiffness (N), not both");
+    if (k == NULL && ea == NULL && springs > 0)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "stiffness (N/m per spring) or axial_stiffness (EA in N) is missing");
+    qpc_path_join(path, where, k != NULL ? "stiffness" : "axial_stiffness");
+    if (k == NULL && ea == NULL) {
+        if ((body->stiffness = qpc_calloc(1, sizeof(double))) == NULL)
+            return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
+    } else if ((st = read_per(k != NULL ? k : ea, path, springs, 0.0, false, &body->stiffness, err)) != QPC_OK)
+        return st;
+    for (int32_t s = 0; ea != NULL && s < springs; s++) body->stiffness[s] /= body->rest_length[s];
+
+    // Velocity: one for all or one per node.
+    body->velocities = qpc_calloc((size_t)body->node_count * 3, sizeof(double));
+    if (body->velocities == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
+    if ((v = qpc_map_get(map, "velocity")) != NULL) {
+        double *data;
+        int64_t rows;
+        qpc_path_join(path, where, "velocity");
+        if ((st = qpc_read_matrix(v, path, 3, INT32_MAX, &data, &rows, err)) != QPC_OK) return st;
+        for (int64_t i = 0; i < 3 * rows && st == QPC_OK; i++)
+            if (fabs(data[i]) > 1e9) st = qpc_fail_at(err, QPC_ERR_INVALID, path, "faster than 1e9 m/s");
+        if (st == QPC_OK && rows != 1 && rows != n)
+            st = qpc_fail_at(err, QPC_ERR_INVALID, path, "has %lld vectors; wanted one for all or %lld",
+                             (long long)rows, (long long)n);
+        for (int64_t i = 0; st == QPC_OK && i < n; i++)
+            memcpy(body->velocities + 3 * i, data + (rows == 1 ? 0 : 3 * i), 3 * sizeof(double));
+        qpc_free(data);
+        if (st != QPC_OK) return st;
+    }
+
+    body->self_exclusion = -1.0;
+    if ((v = qpc_map_get(map, "self_exclusion")) != NULL) {
+        qpc_path_join(path, where, "self_exclusion");
+        if ((st = qpc_read_real(v, path, 0.0, MAX_NUMBER, &body->self_exclusion, err)) != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
+
+static qpc_status read_solid(const qpc_value *map, const char *where, bool kinematic, const qpc_world_env *env,
+                             qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    const qpc_value *v;
+    qpc_status st = qpc_map_check_keys(map, where, kinematic ? KINEMATIC_KEYS : STATIC_KEYS, err);
+    if (st != QPC_OK) return st;
+    body->motion = kinematic ? QPC_KINEMATIC : QPC_STATIC;
+    body->rotation[0] = 1.0;
+    body->scale = 1.0;
+
+    // The mesh, by content.
+    qpc_path_join(path, where, "mesh");
+    if ((v = qpc_map_get(map, "mesh")) == NULL || v->kind != QPC_MAP)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map {sha256: hash of an uploaded mesh}");
+    if ((st = qpc_map_check_keys(v, path, MESH_KEYS, err)) != QPC_OK) return st;
+    const qpc_value *hex = qpc_map_get(v, "sha256");
+    uint8_t sha256[32];
+    qpc_path_join(path, where, "mesh.sha256");
+    if (hex == NULL || hex->kind != QPC_STR || !qpc_hex_decode(hex->str.bytes, hex->str.size, sha256, 32))
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted 64 hex digits");
+    if (env->mesh_lookup == NULL) return qpc_fail_at(err, QPC_ERR_UNSUPPORTED, path, "no meshes here");
+    if ((st = env->mesh_lookup(env->user, sha256, &body->mesh, err)) != QPC_OK) return st;
+    if (qpc_mesh_nodes_per_element(body->mesh) != 3)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "has %d nodes per element; a %s body needs triangles (3)",
+                           qpc_mesh_nodes_per_element(body->mesh), kinematic ? "kinematic" : "static");
+    int64_t n = qpc_mesh_vertex_count(body->mesh);
+    if (n > INT32_MAX / 4) return qpc_fail_at(err, QPC_ERR_LIMIT, path, "%lld vertices are too many", (long long)n);
+    body->node_count = (int32_t)n;
+
+    if ((v = qpc_map_get(map, "radius")) != NULL) {
+        qpc_path_join(path, where, "radius");
+        if ((st = qpc_read_real(v, path, 0.0, MAX_NUMBER, &body->radius, err)) != QPC_OK) return st;
+    }
+    if ((v = qpc_map_get(map, "position")) != NULL) {
+        qpc_path_join(path, where, "position");
+        if ((st = qpc_read_vec3(v, path, &body->position, err)) != QPC_OK) return st;
+    }
+    if ((v = qpc_map_get(map, "scale")) != NULL) {
+        qpc_path_join(path, where, "scale");
+        if ((st = read_positive(v, path, &body->scale, err)) != QPC_OK) return st;
+    }
+    if ((v = qpc_map_get(map, "rotation")) != NULL) {
+        double *q;
+        int64_t rows;
+        qpc_path_join(path, where, "rotation");
+        if ((st = qpc_read_matrix(v, path, 4, 1, &q, &rows, err)) != QPC_OK) return st;
+        double norm = rows == 1 ? sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) : 0.0;
+        for (int i = 0; i < 4 && norm > 0.0; i++) body->rotation[i] = q[i] / norm;
+        qpc_free(q);
+        if (!(norm > 1e-6) || !isfinite(norm))
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a quaternion [w, x, y, z] that is not zero");
+    }
+    if ((v = qpc_map_get(map, "velocity")) != NULL) {
+        qpc_path_join(path, where, "velocity");
+        if ((st = qpc_read_vec3(v, path, &body->velocity, err)) != QPC_OK) return st;
+    }
+    if ((v = qpc_map_get(map, "angular_velocity")) != NULL) {
+        qpc_path_join(path, where, "angular_velocity");
+        if ((st = qpc_read_vec3(v, path, &body->angular_velocity, err)) != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
+
+static void body_def_fini(qpc_body_def *body) {
+    qpc_free(body->nodes);
+    qpc_free(body->velocities);
+    qpc_free(body->masses);
+    qpc_free(body->stiffness);
+    qpc_free(body->rest_length);
+    qpc_mesh_unref(body->mesh);
+    memset(body, 0, sizeof *body);
+}
+
+static qpc_status read_body(const qpc_value *map, const char *where, const qpc_world_env *env, int64_t nodes_so_far,
+                            qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted a map with a kind");
+    int32_t kind;
+    qpc_path_join(path, where, "kind");
+    qpc_status st = read_word(qpc_map_get(map, "kind"), path, BODY_KINDS, &kind, err);
+    if (st != QPC_OK) return st;
+    const qpc_value *name = qpc_map_get(map, "name");
+    if (name != NULL) {
+        qpc_path_join(path, where, "name");
+        if ((st = qpc_read_text(name, path, body->name, sizeof body->name, err)) != QPC_OK) return st;
+    }
+    if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
+    return read_solid(map, where, kind == 2, env, body, err);
+}
+
+qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, const char *where, int32_t *ret,
+                               qpc_error *err) {
+    if (v != NULL && v->kind == QPC_INT)
+        return read_int32(v, where, 0, (int64_t)def->bodies.count - 1, ret, err);
+    char text[MAX_NAME];
+    qpc_status st = qpc_read_text(v, where, text, sizeof text, err);
+    if (st != QPC_OK) return st;
+    for (int32_t i = 0; i < def->bodies.count; i++)
+        if (strcmp(def->bodies.data[i].name, text) == 0) {
+            *ret = i;
+            return QPC_OK;
+        }
+    const char *names[QPC_NAMES_SHOWN];
+    int32_t count = def->bodies.count < QPC_NAMES_SHOWN ? def->bodies.count : QPC_NAMES_SHOWN;
+    for (int32_t i = 0; i < count; i++) names[i] = def->bodies.data[i].name;
+    return qpc_fail_no_body(text, where, names, count, def->bodies.count, err);
+}
+
+qpc_status qpc_fail_no_body(const char *name, const char *where, const char *const *names, int32_t count, int32_t total,
+                            qpc_error *err) {
+    const char *list[QPC_NAMES_SHOWN + 1] = {NULL};
+    char all[256] = "";
+    size_t used = 0;
+    for (int32_t i = 0; i < count && used < sizeof all; i++) {
+        list[i] = names[i];
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%d \"%s\"", i > 0 ? ", " : "", i, names[i]);
+    }
+    const char *near = qpc_nearest(name, strlen(name), list);
+    return qpc_fail_at(err, QPC_ERR_INVALID, where, "no body is called \"%s\"%s%s%s; there %s %d: %s%s", name,
+                       near != NULL ? ", did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "",
+                       total == 1 ? "is" : "are", total, all, total > count ? ", ..." : "");
+}
+
+// ---- constraints and record ----
+
+static qpc_status read_fixed(const qpc_value *map, const char *where, qpc_scene_def *def, qpc_error *err) {
+    char path[MAX_PATH];
+    int32_t body, *nodes;
+    int64_t count;
+    qpc_status st = qpc_map_check_keys(map, where, FIXED_KEYS, err);
+    if (st != QPC_OK) return st;
+    qpc_path_join(path, where, "body");
+    if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &body, err)) != QPC_OK) return st;
+    int32_t n = def->bodies.data[body].node_count;
+    if (def->bodies.data[body].motion != QPC_DYNAMIC)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "only nodes of cables can be fixed");
+    qpc_path_join(path, where, "nodes");
+    st = qpc_read_int_matrix(qpc_map_get(map, "nodes"), path, 1, n, -n, (int64_t)n - 1, &nodes, &count, err);
+    if (st != QPC_OK) return st;
+    for (int64_t i = 0; i < count && st == QPC_OK; i++) {
+        int32_t node = nodes[i] < 0 ? nodes[i] + n : nodes[i];
+        bool known = false; // naming a node twice is harmless
+        for (int32_t k = 0; k < def->fixed.count; k++)
+            known |= def->fixed.data[k].body == body && def->fixed.data[k].node == node;
+        if (!known && !qpc_array_push(&def->fixed, ((qpc_fixed_def){body, node})))
+            st = qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");
+    }
+    qpc_free(nodes);
+    return st;
+}
+
+static qpc_status read_limit(const qpc_value *map, const char *where, qpc_scene_def *def, qpc_error *err) {
+    char path[MAX_PATH];
+    const qpc_value *v;
+    qpc_limit_def limit = {0, 0.0, HUGE_VAL};
+    qpc_status st = qpc_map_check_keys(map, where, LIMIT_KEYS, err);
+    if (st != QPC_OK) return st;
+    qpc_path_join(path, where, "body");
+    if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &limit.body, err)) != QPC_OK) return st;
+    if (def->bodies.data[limit.body].motion != QPC_DYNAMIC)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "strain limits are for cables");
+    for (int32_t i = 0; i < def->limits.count; i++)
+        if (def->limits.data[i].body == limit.body)
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "this body has a strain limit already; give max and min in one");
+    qpc_path_join(path, where, "max");
+    if ((v = qpc_map_get(map, "max")) != NULL && (st = qpc_read_real(v, path, 1.0, 1e6, &limit.max, err)) != QPC_OK) return st;
+    qpc_path_join(path, where, "min");
+    if ((v = qpc_map_get(map, "min")) != NULL && (st = qpc_read_real(v, path, 0.0, 1.0, &limit.min, err)) != QPC_OK) return st;
+    if (limit.min >= limit.max)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "min %g is not below max %g", limit.min, limit.max);
+    if (!qpc_array_push(&def->limits, limit)) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
+    return QPC_OK;
+}
+
+/// The server reads this map; the engine checks it, so that a dry run finds every error.
+static qpc_status check_record(const qpc_value *map, qpc_error *err) {
+    static const char *const precisions[] = {"float32", "float64", NULL}, *const policies[] = {"wait", "drop", NULL};
+    static const char *const flags[] = {"contacts", "substeps", "diagnostics", "enabled", NULL};
+    char path[MAX_PATH];
+    const qpc_value *v;
+    int64_t frames;
+    int32_t word;
+    bool flag;
+    if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "record", "wanted a map");
+    qpc_status st = qpc_map_check_keys(map, "record", RECORD_KEYS, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "frames")) != NULL)
+        st = qpc_read_int(v, "record.frames", 0, 1000000000, &frames, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "precision")) != NULL)
+        st = read_word(v, "record.precision", precisions, &word, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "full")) != NULL) st = read_word(v, "record.full", policies, &word, err);
+    for (int i = 0; flags[i] != NULL && st == QPC_OK; i++)
+        if ((v = qpc_map_get(map, flags[i])) != NULL) {
+            snprintf(path, sizeof path, "record.%s", flags[i]);
+            st = qpc_read_bool(v, path, &flag, err);
+        }
+    return st;
+}
+
+// ---- canonical hash ----
+
+enum { HASH_TOP, HASH_BODIES, HASH_BODY, HASH_CONSTRAINTS, HASH_CONSTRAINT, HASH_PLAIN };
+
+static int compare_pairs(const void *a, const void *b) {
+    const qpc_value *x = &(*(const qpc_pair *const *)a)->key, *y = &(*(const qpc_pair *const *)b)->key;
+    size_t n = x->str.size < y->str.size ? x->str.size : y->str.size;
+    int order = memcmp(x->str.bytes, y->str.bytes, n);
+    return order != 0 ? order : (x->str.size > y->str.size) - (x->str.size < y->str.size);
+}
+
+static double tensor_entry(const qpc_tensor *t, int64_t i) {
+    const char *p = (const char *)t->data + (size_t)i * qpc_dtype_size(t->dtype);
+    switch (t->dtype) {
+    case QPC_F64: { double d; memcpy(&d, p, sizeof d); return d; }
+    case QPC_F32: { float f; memcpy(&f, p, sizeof f); return (double)f; }
+    case QPC_I32: { int32_t n; memcpy(&n, p, sizeof n); return (double)n; }
+    case QPC_U8: return (double)*(const uint8_t *)p;
+    case QPC_I64: { int64_t n; memcpy(&n, p, sizeof n); return (double)n; }
+    case QPC_U64: { uint64_t n; memcpy(&n, p, sizeof n); return (double)n; }
+    }
+    return 0.0;
+}
+
+static void hash_number(qpc_hash64 *h, double d) {
+    qpc_hash64_u64(h, 'n');
+    qpc_hash64_doubles(h, &d, 1);
+}
+
+/// A tensor hashes as the nested lists that it stands for.
+static void hash_tensor(qpc_hash64 *h, const qpc_tensor *t, int32_t dim, int64_t *at) {
+    if (dim >= t->ndim || dim >= QPC_TENSOR_MAX_DIMS) {
+        hash_number(h, tensor_entry(t, (*at)++));
+        return;
+    }
+    qpc_hash64_u64(h, 'l');
+    qpc_hash64_u64(h, (uint64_t)t->shape[dim]);
+    for (int64_t i = 0; i < t->shape[dim]; i++) hash_tensor(h, t, dim + 1, at);
+}
+
+static void hash_text(qpc_hash64 *h, const qpc_value *v) {
+    qpc_hash64_u64(h, 's');
+    qpc_hash64_u64(h, v->str.size);
+    qpc_hash64_bytes(h, v->str.bytes, v->str.size);
+}
+
+static qpc_status hash_value(qpc_hash64 *h, const qpc_scene_def *def, const qpc_value *v, int place, qpc_error *err) {
+    switch (v->kind) {
+    case QPC_NIL: qpc_hash64_u64(h, '0'); break;
+    case QPC_BOOL: qpc_hash64_u64(h, v->b ? 't' : 'f'); break;
+    case QPC_INT: hash_number(h, v->is_unsigned ? (double)v->u : (double)v->i); break;
+    case QPC_REAL: hash_number(h, v->real); break;
+    case QPC_STR:
+    case QPC_BIN: hash_text(h, v); break;
+    case QPC_TENSOR: {
+        int64_t at = 0;
+        hash_tensor(h, &v->tensor, 0, &at);
+        break;
+    }
+    case QPC_LIST: {
+        int inner = place == HASH_BODIES ? HASH_BODY : place == HASH_CONSTRAINTS ? HASH_CONSTRAINT : HASH_PLAIN;
+        qpc_hash64_u64(h, 'l');
+        qpc_hash64_u64(h, (uint64_t)v->list.count);
+        for (int32_t i = 0; i < v->list.count; i++) {
+            qpc_status st = hash_value(h, def, &v->list.items[i], inner, err);
+            if (st != QPC_OK) return st;
+        }
+        break;
+    }
+    case QPC_MAP: {
+        const qpc_pair **order = qpc_alloc_array((size_t)v->map.count + 1, sizeof *order);
+        if (order == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to hash the scene");
+        for (int32_t i = 0; i < v->map.count; i++) order[i] = &v->map.pairs[i];
+        qsort(order, (size_t)v->map.count, sizeof *order, compare_pairs);
+        qpc_hash64_u64(h, 'm');
+        qpc_status st = QPC_OK;
+        for (int32_t i = 0; i < v->map.count && st == QPC_OK; i++) {
+            const qpc_value *key = &order[i]->key;
+            int inner = HASH_PLAIN;
+            if (place == HASH_TOP) {
+                if (qpc_str_equal(key, "name") || qpc_str_equal(key, "record")) continue;
+                if (qpc_str_equal(key, "bodies")) inner = HASH_BODIES;
+                if (qpc_str_equal(key, "constraints")) inner = HASH_CONSTRAINTS;
+            }
+            if (place == HASH_BODY && qpc_str_equal(key, "name")) continue;
+            hash_text(h, key);
+            if (place == HASH_CONSTRAINT && qpc_str_equal(key, "body")) {
+                int32_t body = 0;
+                st = qpc_scene_find_body(def, &order[i]->value, "constraints", &body, err);
+                hash_number(h, (double)body);
+            } else
+                st = hash_value(h, def, &order[i]->value, inner, err);
+        }
+        qpc_hash64_u64(h, 'e');
+        qpc_free(order);
+        return st;
+    }
+    }
+    return QPC_OK;
+}
+
+static qpc_status hash_scene(const qpc_value *scene, qpc_scene_def *def, qpc_error *err) {
+    qpc_hash64 *h;
+    qpc_status st = qpc_hash64_create(&h, err);
+    if (st != QPC_OK) return st;
+    qpc_hash64_reset(h);
+    st = hash_value(h, def, scene, HASH_TOP, err);
+    if (st == QPC_OK) def->hash = qpc_hash64_digest(h);
+    qpc_hash64_destroy(h);
+    return st;
+}
+
+// ---- the scene ----
+
+static qpc_status read_bodies(const qpc_value *list, const qpc_world_env *env, qpc_scene_def *def, qpc_error *err) {
+    char path[MAX_PATH];
+    int64_t max_bodies = env->limits.max_bodies > 0 ? env->limits.max_bodies : 1000;
+    if (list == NULL || list->kind != QPC_LIST || list->list.count == 0)
+        return qpc_fail_at(err, QPC_ERR_INVALID, "bodies", "wanted a list of at least one body");
+    if (list->list.count > max_bodies)
+        return qpc_fail_at(err, QPC_ERR_LIMIT, "bodies", "%d bodies; the limit is %lld", list->list.count, (long long)max_bodies);
+    int64_t nodes = 0, all_nodes = 0;
+    for (int32_t i = 0; i < list->list.count; i++) {
+        if (!qpc_array_push(&def->bodies, (qpc_body_def){0})) return qpc_fail_at(err, QPC_ERR_MEMORY, "bodies", "no memory");
+        qpc_body_def *body = &def->bodies.data[i];
+        snprintf(path, sizeof path, "bodies[%d]", i);
+        qpc_status st = read_body(&list->list.items[i], path, env, nodes, body, err);
+        if (st != QPC_OK) return st;
+        if (body->motion == QPC_DYNAMIC) nodes += body->node_count;
+        all_nodes += body->node_count;
+        if (all_nodes > INT32_MAX / 8)
+            return qpc_fail_at(err, QPC_ERR_LIMIT, path, "the scene has more than %d nodes in all", INT32_MAX / 8);
+        for (int32_t k = 0; k < i; k++)
+            if (body->name[0] != '\0' && strcmp(def->bodies.data[k].name, body->name) == 0)
+                return qpc_fail_at(err, QPC_ERR_EXISTS, path, "bodies[%d] is called \"%s\" already", k, body->name);
+    }
+    return QPC_OK;
+}
+
+static qpc_status read_constraints(const qpc_value *list, qpc_scene_def *def, qpc_error *err) {
+    char path[MAX_PATH], kind_path[MAX_PATH];
+    if (list->kind != QPC_LIST) return qpc_fail_at(err, QPC_ERR_INVALID, "constraints", "wanted a list");
+    for (int32_t i = 0; i < list->list.count; i++) {
+        const qpc_value *map = &list->list.items[i];
+        int32_t kind;
+        snprintf(path, sizeof path, "constraints[%d]", i);
+        qpc_path_join(kind_path, path, "kind");
+        if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map with a kind");
+        qpc_status st = read_word(qpc_map_get(map, "kind"), kind_path, CONSTRAINT_KINDS, &kind, err);
+        if (st == QPC_OK) st = kind == 0 ? read_fixed(map, path, def, err) : read_limit(map, path, def, err);
+        if (st != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
+
+static void warn_about(const qpc_scene_def *def, qpc_scene_report *report) {
+    for (int32_t i = 0; i < def->bodies.count; i++) {
+        const qpc_body_def *body = &def->bodies.data[i];
+        if (body->motion != QPC_DYNAMIC) continue;
+        double low = HUGE_VAL, high = 0.0;
+        for (int32_t k = 0; k < body->node_count; k++) {
+            low = fmin(low, body->masses[k]);
+            high = fmax(high, body->masses[k]);
+        }
+        if (high > 1e6 * low)
+            qpc_scene_warn(report, "bodies[%d]: masses from %g to %g kg: a ratio of %.1e", i, low, high, high / low);
+    }
+}
+
+static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, qpc_scene_def *def,
+                             qpc_scene_report *report, qpc_error *err) {
+    const qpc_value *v;
+    char name[MAX_NAME];
+    qpc_status st;
+    if (scene == NULL || scene->kind != QPC_MAP) return qpc_fail(err, QPC_ERR_INVALID, "a scene is a map");
+    if ((st = qpc_map_check_keys(scene, "scene", SCENE_KEYS, err)) != QPC_OK) return st;
+    def->dt = 0.005;
+    def->gravity = v3(0.0, -9.81, 0.0);
+    def->solver = qpc_solver_def_default();
+    if ((v = qpc_map_get(scene, "name")) != NULL && (st = qpc_read_text(v, "name", name, sizeof name, err)) != QPC_OK) return st;
+    if ((v = qpc_map_get(scene, "dt")) != NULL && (st = read_positive(v, "dt", &def->dt, err)) != QPC_OK) return st;
+    if (def->dt < 1e-9 || def->dt > 1e6) return qpc_fail_at(err, QPC_ERR_INVALID, "dt", "%g s is outside 1e-9 to 1e6 s", def->dt);
+    if ((v = qpc_map_get(scene, "gravity")) != NULL && (st = qpc_read_vec3(v, "gravity", &def->gravity, err)) != QPC_OK) return st;
+    if ((v = qpc_map_get(scene, "integrator")) != NULL) {
+        int32_t word;
+        if ((st = read_word(v, "integrator", INTEGRATORS, &word, err)) != QPC_OK) return st;
+        def->integrator = (qpc_integrator)word;
+    }
+    if ((v = qpc_map_get(scene, "solver")) != NULL) {
+        if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "solver", "wanted a map such as {name: \"auto\"}");
+        if ((st = qpc_solver_def_read(v, "solver", &def->solver, err)) != QPC_OK) return st;
+    }
+    if ((st = read_bodies(qpc_map_get(scene, "bodies"), env, def, err)) != QPC_OK) return st;
+    if ((v = qpc_map_get(scene, "constraints")) != NULL && (st = read_constraints(v, def, err)) != QPC_OK) return st;
+    if ((v = qpc_map_get(scene, "record")) != NULL && (st = check_record(v, err)) != QPC_OK) return st;
+    warn_about(def, report);
+    return hash_scene(scene, def, err);
+}
+
+qpc_status qpc_scene_def_read(const qpc_value *scene, const qpc_world_env *env, qpc_scene_def *def, qpc_scene_report *report,
+                          qpc_error *err) {
+    memset(def, 0, sizeof *def);
+    qpc_status st = read_scene(scene, env, def, report, err);
+    if (st != QPC_OK) qpc_scene_def_fini(def);
+    return st;
+}
+
+void qpc_scene_def_fini(qpc_scene_def *def) {
+    if (def == NULL) return;
+    for (int32_t i = 0; i < def->bodies.count; i++) body_def_fini(&def->bodies.data[i]);
+    qpc_array_fini(&def->bodies);
+    qpc_array_fini(&def->fixed);
+    qpc_array_fini(&def->limits);
+}

@@ -1,0 +1,87 @@
+/// Scenes: a value tree (docs/scene.md) to definitions, with errors that name the key.
+#ifndef QPC_ENGINE_WORLD_SCENE_H
+#define QPC_ENGINE_WORLD_SCENE_H
+
+#include "engine/collision/detect.h"
+#include "engine/engine.h"
+#include "engine/solver/solver.h"
+
+typedef enum qpc_integrator { QPC_IMPLICIT_EULER, QPC_SYMPLECTIC_EULER } qpc_integrator;
+
+/// The `solver` map of a scene; also what world.control may change.
+typedef struct qpc_solver_def {
+    qpc_solver_id id;
+    int32_t newton;        // most extra Newton iterations
+    int32_t passes;        // most collision passes
+    int32_t halvings;      // deepest halving of a step
+    double tolerance;      // natural residual, in units of (smallest separation) / dt
+    double perturbation;   // augmented-cg: L
+    double reach;          // proximity rows within reach * separation
+    double recovery_speed; // m/s, cap for pushing out of the thickness
+} qpc_solver_def;
+qpc_solver_def qpc_solver_def_default(void);
+/// Keys given in map replace those of *def; all or nothing.
+qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solver_def *def,
+                               qpc_error *err);
+
+typedef struct qpc_body_def {
+    char name[64];
+    qpc_motion_kind motion; // QPC_DYNAMIC: a cable
+    double radius;          // m, half thickness
+    // cable: n nodes, n - 1 springs
+    int32_t node_count;
+    double *nodes;          // (n x 3) m
+    double *velocities;     // (n x 3) m/s
+    double *masses;         // (n) kg
+    double *stiffness;      // (n - 1) N/m
+    double *rest_length;    // (n - 1) m
+    double self_exclusion;  // m, < 0: the default
+    // static, kinematic
+    qpc_mesh *mesh;         // a reference of its own
+    qpc_vec3 position;      // m
+    double rotation[4];     // unit quaternion w, x, y, z
+    double scale;
+    qpc_vec3 velocity, angular_velocity; // m/s, rad/s about position
+} qpc_body_def;
+
+typedef struct qpc_fixed_def {
+    int32_t body, node;
+} qpc_fixed_def;
+
+typedef struct qpc_limit_def { // strain limit of every spring of a cable
+    int32_t body;
+    double min, max; // l / l0; 0 and infinity: none
+} qpc_limit_def;
+
+typedef struct qpc_scene_def {
+    double dt;
+    qpc_vec3 gravity;
+    qpc_integrator integrator;
+    qpc_solver_def solver;
+    QPC_ARRAY(qpc_body_def) bodies;
+    QPC_ARRAY(qpc_fixed_def) fixed;
+    QPC_ARRAY(qpc_limit_def) limits;
+    uint64_t hash; // XXH3-64 of the canonical scene
+} qpc_scene_def;
+
+/// def is zeroed first; on failure nothing is held. env: mesh_lookup and limits.
+qpc_status qpc_scene_def_read(const qpc_value *scene, const qpc_world_env *env, qpc_scene_def *def,
+                          qpc_scene_report *report, qpc_error *err);
+void qpc_scene_def_fini(qpc_scene_def *def);
+/// Body by name or index; QPC_ERR_INVALID that names the nearest known one.
+qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, const char *where,
+                               int32_t *ret, qpc_error *err);
+/// QPC_ERR_INVALID for an unknown body name, with the nearest and the first `count` of `total` names.
+enum { QPC_NAMES_SHOWN = 8 };
+qpc_status qpc_fail_no_body(const char *name, const char *where, const char *const *names, int32_t count, int32_t total,
+                            qpc_error *err);
+void qpc_scene_warn(qpc_scene_report *report, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/// "where.key" into out, cut if need be.
+enum { QPC_PATH_SIZE = 120 };
+void qpc_path_join(char out[QPC_PATH_SIZE], const char *where, const char *key);
+/// Three finite numbers.
+qpc_status qpc_read_vec3(const qpc_value *v, const char *where, qpc_vec3 *ret, qpc_error *err);
+
+#endif

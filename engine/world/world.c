@@ -1,0 +1,422 @@
+/// Worlds: making one from a scene, reading it, controlling it, and the hash of its state. The step
+/// itself is in step.c. Everything a step touches is allocated here, once.
+#include "engine/world/world.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <string.h>
+
+// ---- energy and hash ----
+
+double qpc_world_energy(const qpc_world *w, const double *x, const double *v, double *ret_kinetic,
+                        double *ret_potential, double *ret_elastic) {
+    double kinetic = 0.0, potential = 0.0;
+    for (int32_t i = 0; i < w->free_count; i++) {
+        kinetic += 0.5 * w->mass[i] * v3_norm2(v3_load(v + 3 * i));
+        potential -= w->mass[i] * v3_dot(w->gravity, v3_load(x + 3 * i));
+    }
+    double elastic = qpc_springs_energy(&w->springs, x);
+    if (ret_kinetic != NULL) *ret_kinetic = kinetic;
+    if (ret_potential != NULL) *ret_potential = potential;
+    if (ret_elastic != NULL) *ret_elastic = elastic;
+    return kinetic + potential + elastic;
+}
+
+uint64_t qpc_world_state_hash(qpc_world *w) {
+    qpc_hash64 *h = w->hasher;
+    qpc_hash64_reset(h);
+    qpc_hash64_u64(h, w->hash);
+    qpc_hash64_u64(h, (uint64_t)w->step);
+    for (int32_t i = 0; i < w->body_count; i++) {
+        const qpc_body *body = &w->bodies[i];
+        if (body->motion == QPC_STATIC) continue;
+        if (body->motion == QPC_KINEMATIC) {
+            double pose[] = {body->position.x,         body->position.y,         body->position.z,
+                             body->rotation[0],        body->rotation[1],        body->rotation[2],
+                             body->rotation[3],        body->velocity.x,         body->velocity.y,
+                             body->velocity.z,         body->angular_velocity.x, body->angular_velocity.y,
+                             body->angular_velocity.z, body->pending};
+            qpc_hash64_doubles(h, pose, sizeof pose / sizeof pose[0]);
+            continue;
+        }
+        size_t first = 3 * (size_t)body->first_node, count = 3 * (size_t)body->node_count;
+        qpc_hash64_doubles(h, w->x + first, count);
+        qpc_hash64_doubles(h, w->v + first, count);
+        qpc_hash64_doubles(h, w->force + first, count);
+    }
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        const qpc_pin *pin = &w->pins[i];
+        double target[] = {pin->target.x, pin->target.y, pin->target.z, pin->velocity.x, pin->velocity.y, pin->velocity.z};
+        qpc_hash64_doubles(h, target, 6);
+    }
+    qpc_hash64_bytes(h, w->warm_key, (size_t)w->warm_count * sizeof *w->warm_key);
+    qpc_hash64_doubles(h, w->warm_lambda, (size_t)w->warm_count);
+    double run[] = {w->time,
+                    w->dt,
+                    w->gravity.x,
+                    w->gravity.y,
+                    w->gravity.z,
+                    w->energy_start,
+                    w->work,
+                    w->work_pushed,
+                    w->elastic_most,
+                    w->height_low,
+                    w->height_high,
+                    w->warm_h,
+                    (double)w->solver.id,
+                    (double)w->solver.newton,
+                    (double)w->solver.passes,
+                    (double)w->solver.halvings,
+                    w->solver.tolerance,
+                    w->solver.perturbation,
+                    w->solver.reach,
+                    w->solver.recovery_speed};
+    qpc_hash64_doubles(h, run, sizeof run / sizeof run[0]);
+    return qpc_hash64_digest(h);
+}
+
+// ---- creation ----
+
+void qpc_world_destroy(qpc_world *w) {
+    if (w == NULL) return;
+    for (int32_t i = 0; i < w->body_count; i++) {
+        qpc_mesh_unref(w->bodies[i].mesh);
+        qpc_free(w->bodies[i].local);
+    }
+    qpc_detector_destroy(w->detector);
+    qpc_linsys_fini(&w->sys);
+    qpc_arena_fini(&w->arena);
+    qpc_rows_fini(&w->rows);
+    qpc_array_fini(&w->near);
+    qpc_array_fini(&w->probe);
+    qpc_array_fini(&w->predicted);
+    qpc_array_fini(&w->merged);
+    qpc_array_fini(&w->impacts);
+    qpc_array_fini(&w->held);
+    qpc_hash64_destroy(w->hasher);
+    void *arrays[] = {w->bodies,      w->x,           w->v,           w->mass,        w->force,       w->x1,
+                      w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
+                      w->stiffness,   w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
+                      w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
+                      w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
+    qpc_value_fini(&w->scene);
+    qpc_free(w);
+}
+
+static double *doubles(int64_t count) { return qpc_calloc((size_t)(count > 0 ? count : 1), sizeof(double)); }
+
+/// Numbers of nodes, then the arrays over them.
+static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
+    int64_t free_nodes = 0, driven = 0, all = 0, springs = 0;
+    for (int32_t i = 0; i < def->bodies.count; i++) {
+        const qpc_body_def *body = &def->bodies.data[i];
+        all += body->node_count;
+        if (body->motion == QPC_DYNAMIC) free_nodes += body->node_count, springs += body->node_count - 1;
+        if (body->motion == QPC_KINEMATIC) driven += body->node_count;
+    }
+    w->node_count = (int32_t)all;
+    w->free_count = (int32_t)free_nodes;
+    w->moving_count = (int32_t)(free_nodes + driven);
+    w->springs.count = (int32_t)springs;
+    w->pin_count = def->fixed.count;
+    w->bodies = qpc_calloc((size_t)def->bodies.count, sizeof *w->bodies);
+    bool ok = w->bodies != NULL;
+    if (ok) w->body_count = def->bodies.count;
+    int64_t n = 3 * all, m = 3 * free_nodes;
+    ok = (w->x = doubles(n)) && (w->v = doubles(n)) && (w->x1 = doubles(n)) && (w->v_frame = doubles(n)) && ok;
+    ok = ok && (w->mass = doubles(all)) && (w->force = doubles(m)) && (w->b = doubles(m)) && (w->f = doubles(m));
+    ok = ok && (w->Hu = doubles(m)) && (w->dv = doubles(m)) && (w->dv_try = doubles(m)) && (w->dv_best = doubles(m));
+    ok = ok && (w->stiffness = doubles(springs)) && (w->rest_length = doubles(springs)) && (w->tension = doubles(springs));
+    ok = ok && (w->spring_min = doubles(springs)) && (w->spring_max = doubles(springs)) && (w->limit_force = doubles(springs));
+    ok = ok && (w->reactions = doubles(3 * (int64_t)w->pin_count));
+    ok = ok && (w->row_dof = qpc_calloc((size_t)all + 1, sizeof *w->row_dof));
+    ok = ok && (w->spring_node = qpc_calloc((size_t)springs + 1, sizeof *w->spring_node));
+    ok = ok && (w->limit_on = qpc_calloc((size_t)springs + 1, 1));
+    ok = ok && (w->pins = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pins));
+    ok = ok && (w->pin_node = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pin_node));
+    if (!ok)
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for a world of %lld nodes", (long long)all);
+    return qpc_hash64_create(&w->hasher, err);
+}
+
+static void place_cable(qpc_world *w, qpc_body *body, const qpc_body_def *def, int32_t *spring) {
+    int32_t n = def->node_count;
+    memcpy(w->x + 3 * body->first_node, def->nodes, (size_t)(3 * n) * sizeof(double));
+    memcpy(w->v + 3 * body->first_node, def->velocities, (size_t)(3 * n) * sizeof(double));
+    memcpy(w->mass + body->first_node, def->masses, (size_t)n * sizeof(double));
+    body->first_spring = *spring;
+    for (int32_t s = 0; s < n - 1; s++, (*spring)++) {
+        w->spring_node[*spring] = body->first_node + s;
+        w->stiffness[*spring] = def->stiffness[s];
+        w->rest_length[*spring] = def->rest_length[s];
+        w->spring_max[*spring] = HUGE_VAL;
+    }
+}
+
+static qpc_status place_solid(qpc_world *w, int32_t index, const qpc_body_def *def, qpc_error *err) {
+    qpc_body *body = &w->bodies[index];
+    const double *vertices = qpc_mesh_vertices(def->mesh);
+    body->mesh = qpc_mesh_ref(def->mesh);
+    body->position = def->position;
+    memcpy(body->rotation, def->rotation, sizeof body->rotation);
+    body->velocity = def->velocity;
+    body->angular_velocity = def->angular_velocity;
+    body->local = doubles(3 * (int64_t)def->node_count);
+    if (body->local == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the vertices of body %d", index);
+    for (int32_t k = 0; k < 3 * def->node_count; k++) body->local[k] = def->scale * vertices[k];
+    qpc_motion_place(w, index, 0.0, 1.0);
+    size_t first = 3 * (size_t)body->first_node, count = 3 * (size_t)body->node_count;
+    memcpy(w->x + first, w->x1 + first, count * sizeof(double));
+    for (size_t k = first; k < first + count; k++)
+        if (!isfinite(w->x[k]) || fabs(w->x[k]) > 1e15)
+            return qpc_fail(err, QPC_ERR_INVALID, "body %d has a vertex beyond 1e15 m", index);
+    if (body->motion == QPC_STATIC) {
+        qpc_free(body->local);
+        body->local = NULL;
+    }
+    return QPC_OK;
+}
+
+static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
+    static const qpc_motion_kind order[] = {QPC_DYNAMIC, QPC_KINEMATIC, QPC_STATIC};
+    int32_t node = 0, spring = 0;
+    for (int pass = 0; pass < 3; pass++)
+        for (int32_t i = 0; i < def->bodies.count; i++) {
+            const qpc_body_def *from = &def->bodies.data[i];
+            qpc_body *body = &w->bodies[i];
+            if (from->motion != order[pass]) continue;
+            memcpy(body->name, from->name, sizeof body->name);
+            body->motion = from->motion;
+            body->radius = from->radius;
+            body->first_node = node;
+            body->node_count = from->node_count;
+            node += from->node_count;
+            if (from->motion == QPC_DYNAMIC)
+                place_cable(w, body, from, &spring);
+            else {
+                qpc_status st = place_solid(w, i, from, err);
+                if (st != QPC_OK) return st;
+            }
+        }
+    w->springs.node = w->spring_node;
+    w->springs.stiffness = w->stiffness;
+    w->springs.rest_length = w->rest_length;
+    for (int32_t i = 0; i < def->limits.count; i++) {
+        const qpc_limit_def *limit = &def->limits.data[i];
+        const qpc_body *body = &w->bodies[limit->body];
+        for (int32_t s = body->first_spring; s < body->first_spring + body->node_count - 1; s++) {
+            w->spring_min[s] = limit->min * w->rest_length[s];
+            w->spring_max[s] = limit->max * w->rest_length[s];
+        }
+        w->any_limit = true;
+    }
+    for (int32_t i = 0; i < w->node_count; i++) w->row_dof[i] = i < w->free_count ? 3 * i : -1;
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        int32_t at = w->bodies[def->fixed.data[i].body].first_node + def->fixed.data[i].node;
+        w->pin_node[i] = w->pins[i].node = at;
+        w->pins[i].target = v3_load(w->x + 3 * at);
+        w->row_dof[at] = -1;
+    }
+    return QPC_OK;
+}
+
+/// Smallest thickness of a pair that can touch: the unit of the tolerances of a step.
+static double smallest_separation(const qpc_scene_def *def) {
+    double cable = HUGE_VAL, other = HUGE_VAL;
+    for (int32_t i = 0; i < def->bodies.count; i++) {
+        const qpc_body_def *body = &def->bodies.data[i];
+        double *least = body->motion == QPC_DYNAMIC ? &cable : &other;
+        *least = fmin(*least, body->radius);
+    }
+    if (cable == HUGE_VAL) return 1e-3;
+    return fmin(2.0 * cable, cable + other);
+}
+
+static qpc_status make_detector(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
+    qpc_surface *surfaces = qpc_calloc((size_t)w->body_count, sizeof *surfaces);
+    if (surfaces == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for detection");
+    for (int32_t i = 0; i < w->body_count; i++) {
+        const qpc_body *body = &w->bodies[i];
+        surfaces[i] = (qpc_surface){
+            .motion = body->motion,
+            .first_node = body->first_node,
+            .node_count = body->node_count,
+            .mesh = body->mesh,
+            .rest_length = body->motion == QPC_DYNAMIC ? w->rest_length + body->first_spring : NULL,
+            .radius = body->radius,
+            .self_exclusion = def->bodies.data[i].self_exclusion,
+        };
+    }
+    int64_t most = w->env.limits.max_candidates > 0 ? w->env.limits.max_candidates : 20000000;
+    qpc_status st = qpc_detector_create(surfaces, w->body_count, w->x, w->node_count, most, &w->detector, err);
+    qpc_free(surfaces);
+    return st;
+}
+
+/// "body 1 (pulley)" into out.
+static const char *body_label(const qpc_world *w, int32_t body, char *out, size_t size) {
+    if (w->bodies[body].name[0] != '\0')
+        snprintf(out, size, "body %d (%s)", body, w->bodies[body].name);
+    else
+        snprintf(out, size, "body %d", body);
+    return out;
+}
+
+static void add_pair(qpc_scene_report *report, const int32_t body[2], const int32_t feature[2], double depth) {
+    if (report->pair_count >= QPC_SCENE_PAIRS_MAX) return;
+    qpc_scene_pair *pair = &report->pair[report->pair_count++];
+    memcpy(pair->body, body, sizeof pair->body);
+    memcpy(pair->feature, feature, sizeof pair->feature);
+    pair->depth = depth;
+}
+
+/// Intersections refuse the scene; pairs within thickness are a warning.
+static qpc_status check_start(qpc_world *w, qpc_scene_report *report, qpc_error *err) {
+    qpc_overlap found[QPC_SCENE_PAIRS_MAX];
+    int64_t count;
+    qpc_status st = qpc_detect_overlaps(w->detector, w->x, found, QPC_SCENE_PAIRS_MAX, &count, err);
+    if (st != QPC_OK) return st;
+    report->overlap_count = count;
+    for (int32_t i = 0; i < count && i < QPC_SCENE_PAIRS_MAX; i++)
+        add_pair(report, found[i].surface, found[i].feature, found[i].depth);
+    if (count > 0) {
+        char text[512], a[96], b[96];
+        size_t used = 0;
+        text[0] = '\0';
+        for (int32_t i = 0; i < count && i < 4 && used < sizeof text; i++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s feature %d with %s feature %d, depth %.3g m",
+                                     i > 0 ? "; " : "", body_label(w, found[i].surface[0], a, sizeof a), found[i].feature[0],
+                                     body_label(w, found[i].surface[1], b, sizeof b), found[i].feature[1], found[i].depth);
+        return qpc_fail_at(err, QPC_ERR_INVALID, "bodies", "%lld pairs intersect at the start: %s%s", (long long)count, text,
+                           count > 4 ? "; ..." : "");
+    }
+    st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
+    if (st != QPC_OK) return st;
+    w->near_valid = true;
+    for (int32_t i = 0; i < w->near.count; i++) {
+        const qpc_contact *c = &w->near.data[i];
+        if (c->distance >= c->separation * (1.0 - 1e-9)) continue;
+        report->close_count++;
+        add_pair(report, c->surface, c->feature, c->separation - c->distance);
+    }
+    if (report->close_count > 0)
+        qpc_scene_warn(report, "%lld pairs start within their thickness; they are pushed out at up to %g m/s",
+                       (long long)report->close_count, w->solver.recovery_speed);
+    return QPC_OK;
+}
+
+static void begin_run(qpc_world *w) {
+    double kinetic, elastic;
+    w->energy = w->energy_start = qpc_world_energy(w, w->x, w->v, &kinetic, NULL, &elastic);
+    w->kinetic_start = kinetic;
+    w->elastic_most = elastic;
+    w->height_low = HUGE_VAL;
+    w->height_high = -HUGE_VAL;
+    w->hash = w->scene_hash;
+    w->hash = qpc_world_state_hash(w);
+    qpc_springs_tension(&w->springs, w->x, w->tension);
+}
+
+static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_world *w, qpc_scene_report *report,
+                         qpc_error *err) {
+    w->dt = def->dt;
+    w->gravity = def->gravity;
+    w->integrator = def->integrator;
+    w->solver = def->solver;
+    w->scene_hash = def->hash;
+    w->min_separation = smallest_separation(def);
+    w->warm_h = def->dt;
+    qpc_status st = qpc_value_copy(scene, &w->scene);
+    if (st != QPC_OK) return qpc_fail(err, st, "no memory for the scene");
+    if ((st = allocate(w, def, err)) != QPC_OK) return st;
+    if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_linsys_resize(&w->sys, 3 * w->free_count, w->free_count > 1 ? 5 : 2, err)) != QPC_OK) return st;
+    if ((st = make_detector(w, def, err)) != QPC_OK) return st;
+    if ((st = check_start(w, report, err)) != QPC_OK) return st;
+    begin_run(w);
+    return QPC_OK;
+}
+
+qpc_status qpc_world_create(const qpc_value *scene, const qpc_world_env *env, qpc_world **ret, qpc_scene_report *report,
+                            qpc_error *err) {
+    qpc_scene_report unused;
+    qpc_scene_def def;
+    if (report == NULL) report = &unused;
+    memset(report, 0, sizeof *report);
+    qpc_status st = qpc_scene_def_read(scene, env, &def, report, err);
+    if (st != QPC_OK) return st;
+    qpc_world *w = qpc_calloc(1, sizeof *w);
+    if (w == NULL)
+        st = qpc_fail(err, QPC_ERR_MEMORY, "no memory for a world");
+    else {
+        w->env = *env;
+        st = create(scene, &def, w, report, err);
+    }
+    qpc_scene_def_fini(&def);
+    if (st != QPC_OK) {
+        qpc_world_destroy(w);
+        return st;
+    }
+    *ret = w;
+    return QPC_OK;
+}
+
+// ---- reading ----
+
+size_t qpc_world_memory(const qpc_world *w) {
+    size_t per_node = 12 * sizeof(double) + sizeof(int32_t);
+    size_t per_free = 21 * sizeof(double) + 12 * (size_t)(w->sys.bandwidth + 1) * sizeof(double);
+    return sizeof *w + (size_t)w->node_count * per_node + (size_t)w->free_count * per_free + w->arena.high_water +
+           (size_t)w->rows.nnz_capacity * 12 + (size_t)w->rows.m_capacity * 48 +
+           (size_t)(w->near.capacity + w->probe.capacity + w->held.capacity) * sizeof(qpc_contact);
+}
+
+int64_t qpc_world_step_number(const qpc_world *w) { return w->step; }
+double qpc_world_time(const qpc_world *w) { return w->time; }
+double qpc_world_dt(const qpc_world *w) { return w->dt; }
+uint64_t qpc_world_hash(const qpc_world *w) { return w->hash; }
+uint64_t qpc_world_scene_hash(const qpc_world *w) { return w->scene_hash; }
+int32_t qpc_world_body_count(const qpc_world *w) { return w->body_count; }
+int32_t qpc_world_node_count(const qpc_world *w) { return w->node_count; }
+const double *qpc_world_positions(const qpc_world *w) { return w->x; }
+const double *qpc_world_velocities(const qpc_world *w) { return w->v; }
+const double *qpc_world_masses(const qpc_world *w) { return w->mass; }
+const qpc_value *qpc_world_scene(const qpc_world *w) { return &w->scene; }
+
+qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
+    static const char *const kinds[] = {"static", "kinematic", "cable"};
+    const qpc_body *body = &w->bodies[index];
+    return (qpc_body_info){
+        .name = body->name,
+        .kind = kinds[body->motion],
+        .first_node = body->first_node,
+        .node_count = body->node_count,
+        .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->node_count - 1,
+        .nodes_per_element = body->mesh != NULL ? 3 : 2,
+        .radius = body->radius,
+        .mesh = body->mesh,
+        .moves = body->motion != QPC_STATIC,
+    };
+}
+
+const double *qpc_world_tensions(const qpc_world *w, int32_t *ret_count) {
+    *ret_count = w->springs.count;
+    return w->tension;
+}
+
+const qpc_contact_info *qpc_world_contacts(const qpc_world *w, int32_t *ret_count) {
+    *ret_count = w->contact_info_count;
+    return w->contact_info;
+}
+
+const double *qpc_world_reactions(const qpc_world *w, const int32_t **ret_node, int32_t *ret_count) {
+    *ret_node = w->pin_node;
+    *ret_count = w->pin_count;
+    return w->reactions;
+}
+
+const double *qpc_world_limit_forces(const qpc_world *w, int32_t *ret_count) {
+    *ret_count = w->springs.count;
+    return w->limit_force;
+}

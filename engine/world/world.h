@@ -1,0 +1,132 @@
+/// Inside of a world: its arrays and the calls between the files of this folder.
+///
+/// Nodes are numbered cables first (in body order), then kinematic, then static bodies, so that the
+/// unknowns of node i are 3 i .. 3 i + 2 for i < free_count, and the nodes that move come first.
+#ifndef QPC_ENGINE_WORLD_WORLD_H
+#define QPC_ENGINE_WORLD_WORLD_H
+
+#include "base/hash.h"
+#include "engine/collision/detect.h"
+#include "engine/dynamics/cable.h"
+#include "engine/dynamics/linsys.h"
+#include "engine/engine.h"
+#include "engine/solver/certificate.h"
+#include "engine/solver/rows.h"
+#include "engine/solver/solver.h"
+#include "engine/world/scene.h"
+
+/// Acceptance distance: min(0.3 separation, 0.9 of the start distance).
+#define QPC_ACCEPT_FACTOR 0.3
+/// Passes look for hits at this fraction of the separation; rows aim at all of it.
+#define QPC_PASS_FACTOR 0.95
+
+typedef struct qpc_body {
+    char name[64];
+    qpc_motion_kind motion;
+    int32_t first_node, node_count;
+    int32_t first_spring; // cable
+    double radius;
+    qpc_mesh *mesh;
+    double *local;              // kinematic: (n x 3) vertices in the frame of the body, m
+    qpc_vec3 position;          // kinematic pose
+    double rotation[4];         // w, x, y, z
+    qpc_vec3 velocity, angular_velocity;
+    double pending;             // s of motion that is still owed after having been held back
+} qpc_body;
+
+typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (docs/theory.md)
+    int32_t node;
+    qpc_vec3 target, velocity; // where it shall be at the end of the step; m/s it moves on with
+    qpc_vec3 reaction;         // N, force of the constraint on the node over the last step
+    double K[27];              // 3x3 blocks of the free K: coupling to node - 1, itself, node + 1
+    qpc_vec3 b;                // right-hand side of the free system
+} qpc_pin;
+
+struct qpc_world {
+    // what the scene says
+    qpc_value scene;
+    uint64_t scene_hash;
+    double dt, min_separation;
+    qpc_vec3 gravity;
+    qpc_integrator integrator;
+    qpc_solver_def solver;
+    qpc_world_env env;
+    qpc_body *bodies;
+    int32_t body_count;
+
+    // nodes
+    int32_t node_count, free_count, moving_count;
+    double *x, *v, *mass;   // state
+    double *force;          // (free_count x 3) applied forces, N
+    double *x1;             // (node_count x 3) end of the motion on trial
+    double *v_frame;        // (node_count x 3) see qpc_row_frame
+    int32_t *row_dof;       // (node_count) 3 i, or -1 for pinned and driven nodes
+    qpc_pin *pins;
+    int32_t *pin_node;      // (pin_count) the same nodes, for readers
+    double *reactions;      // (pin_count x 3) N
+    int32_t pin_count;
+
+    // springs and strain limits
+    qpc_springs springs;
+    int32_t *spring_node;
+    double *stiffness, *rest_length, *spring_min, *spring_max; // m; 0 and infinity: none
+    bool any_limit;
+    double *tension, *limit_force;
+
+    // step workspace
+    qpc_linsys sys;
+    qpc_arena arena;
+    double *b, *f, *Hu, *dv, *dv_try, *dv_best; // (3 free_count)
+    qpc_detector *detector;
+    qpc_contacts near;      // proximity at x: gaps of the report, rows of a cautious attempt
+    bool near_valid;
+    qpc_contacts probe;     // re-detected contacts or hits
+    qpc_contacts predicted; // re-detected by this attempt so far, sorted by key, latest normals
+    qpc_contacts merged;    // scratch of the merge
+    qpc_contacts impacts;   // hits of the passes of this attempt; kept while K is relinearised
+    qpc_contacts held;      // contacts with a row, by row source
+    uint8_t *limit_on;      // per spring: has a strain row in this attempt
+    qpc_rows rows;
+    uint64_t *warm_key;     // multipliers of the last solve, sorted by key
+    double *warm_lambda;
+    int32_t warm_count, warm_capacity;
+    double warm_h;          // the step length that they belong to
+    qpc_hash64 *hasher;
+
+    // state of the run
+    int64_t step;
+    double time;
+    uint64_t hash;
+    double energy, energy_start, work, work_pushed, kinetic_start, elastic_most;
+    double height_low, height_high; // along -gravity, m
+    qpc_contact_info *contact_info;
+    int32_t contact_info_count, contact_info_capacity;
+    qpc_step_report *report; // of the step that runs
+};
+
+// ---- world.c ----
+/// E = kinetic + gravitational + elastic at (x, v); parts may be NULL.
+double qpc_world_energy(const qpc_world *w, const double *x, const double *v, double *ret_kinetic,
+                        double *ret_potential, double *ret_elastic);
+/// Chain the hash of the state after step w->step + 1 onto w->hash.
+uint64_t qpc_world_state_hash(qpc_world *w);
+
+// ---- motion.c: where driven and pinned nodes go ----
+/// Fill x1 and v_frame of driven and pinned nodes for a motion of length h when `left` seconds of the
+/// step remain; v_frame of free nodes = v.
+void qpc_motion_prepare(qpc_world *w, double h, double left);
+/// Put the nodes of a kinematic body where `scale` of its motion of length h takes it, in x1.
+void qpc_motion_place(qpc_world *w, int32_t body, double h, double scale);
+/// Take over poses after a motion of h whose driven part was cut to `scale` for body i.
+void qpc_motion_commit(qpc_world *w, double h, const double *body_scale);
+/// Targets of pins that move on by themselves, at the start of a step.
+void qpc_motion_begin_step(qpc_world *w);
+/// Largest distance that driven motion lags behind, m.
+double qpc_motion_lag(const qpc_world *w);
+
+// ---- failsafe.c ----
+/// Cut the motion x -> x1 before its first impact, group by group, until nothing comes closer than the
+/// acceptance distance. body_scale (body_count) out: the factor each body's motion was cut to.
+qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, qpc_error *err);
+
+#endif

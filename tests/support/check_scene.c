@@ -1,0 +1,195 @@
+// From scene to checker, see check_scene.h. Reads only the keys that say where things are and how
+// thick: kind, nodes, rest_length, radius, self_exclusion, mesh, position, rotation, scale.
+#include "tests/support/check_scene.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct draft { // of one body
+    double *x;          // (node_count x 3), by malloc
+    double *rest;       // (node_count - 1), or NULL
+    int32_t *triangles; // borrowed from lookup
+} draft;
+
+// Rows of a matrix, copied to malloc'd memory.
+static qpc_status matrix(const qpc_value *v, const char *where, int columns, double **ret,
+                         int64_t *ret_rows, qpc_error *err) {
+    double *data;
+    qpc_status status = qpc_read_matrix(v, where, columns, INT32_MAX / 4, &data, ret_rows, err);
+    if (status != QPC_OK) return status;
+    size_t size = (size_t)*ret_rows * (size_t)columns * sizeof **ret;
+    *ret = malloc(size + 1);
+    if (*ret != NULL) memcpy(*ret, data, size);
+    qpc_free(data);
+    return *ret != NULL ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "%s", where);
+}
+static qpc_status number(const qpc_value *map, const char *key, double standard, double *ret,
+                         qpc_error *err) {
+    const qpc_value *v = qpc_map_get(map, key);
+    *ret = standard;
+    return v == NULL ? QPC_OK : qpc_read_real(v, key, -1e300, 1e300, ret, err);
+}
+static qpc_status vector(const qpc_value *map, const char *key, int n, double *ret, qpc_error *err) {
+    const qpc_value *v = qpc_map_get(map, key);
+    if (v == NULL) return QPC_OK;
+    double *data = NULL;
+    int64_t rows = 0;
+    qpc_status status = matrix(v, key, n, &data, &rows, err);
+    if (status == QPC_OK && rows != 1)
+        status = qpc_fail(err, QPC_ERR_INVALID, "%s: wanted %d numbers", key, n);
+    if (status == QPC_OK) memcpy(ret, data, (size_t)n * sizeof *ret);
+    free(data);
+    return status;
+}
+static qpc_status read_cable(const qpc_value *map, qpc_checker_body *b, draft *d, qpc_error *err) {
+    int64_t n = 0, springs = 0;
+    qpc_status status = matrix(qpc_map_get(map, "nodes"), "nodes", 3, &d->x, &n, err);
+    if (status != QPC_OK) return status;
+    b->node_count = (int32_t)n;
+    b->moves = true;
+    status = number(map, "self_exclusion", -1, &b->self_exclusion, err);
+    const qpc_value *rest = qpc_map_get(map, "rest_length");
+    if (status != QPC_OK || rest == NULL || n < 2) return status;
+    if (rest->kind == QPC_LIST || rest->kind == QPC_TENSOR) {
+        status = matrix(rest, "rest_length", 1, &d->rest, &springs, err);
+        if (status == QPC_OK && springs != n - 1)
+            status = qpc_fail(err, QPC_ERR_INVALID, "rest_length: wanted %lld numbers",
+                              (long long)(n - 1));
+        return status;
+    }
+    double value;
+    status = number(map, "rest_length", 1, &value, err);
+    d->rest = malloc((size_t)n * sizeof *d->rest);
+    if (d->rest == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "rest_length");
+    for (int64_t i = 0; i < n - 1; i++) d->rest[i] = value;
+    return status;
+}
+static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup, void *user,
+                             qpc_checker_body *b, draft *d, qpc_error *err) {
+    char sha256[65];
+    qpc_check_mesh mesh;
+    qpc_status status = qpc_read_text(qpc_map_get(qpc_map_get(map, "mesh"), "sha256"), "sha256",
+                                      sha256, sizeof sha256, err);
+    if (status != QPC_OK) return status;
+    if (!lookup(user, sha256, &mesh)) return qpc_fail(err, QPC_ERR_NOT_FOUND, "mesh %s", sha256);
+    double scale, at[3] = {0, 0, 0}, q[4] = {1, 0, 0, 0};
+    if ((status = number(map, "scale", 1, &scale, err)) != QPC_OK ||
+        (status = vector(map, "position", 3, at, err)) != QPC_OK ||
+        (status = vector(map, "rotation", 4, q, err)) != QPC_OK)
+        return status;
+    double size = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    for (int i = 0; i < 4; i++) q[i] /= size;
+    double w = q[0], x = q[1], y = q[2], z = q[3];
+    double r[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
+                   2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                   2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
+    d->x = malloc(3 * (size_t)mesh.vertex_count * sizeof *d->x + 1);
+    if (d->x == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "mesh");
+    for (int64_t i = 0; i < mesh.vertex_count; i++) {
+        const double *v = mesh.vertices + 3 * i;
+        for (int k = 0; k < 3; k++)
+            d->x[3 * i + k] =
+                at[k] + scale * (r[3 * k] * v[0] + r[3 * k + 1] * v[1] + r[3 * k + 2] * v[2]);
+    }
+    b->node_count = mesh.vertex_count;
+    b->triangles = mesh.triangles;
+    b->triangle_count = mesh.triangle_count;
+    b->moves = qpc_str_equal(qpc_map_get(map, "kind"), "kinematic");
+    return QPC_OK;
+}
+
+qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_node,
+                                  int32_t frame_nodes, const double *start,
+                                  qpc_check_mesh_lookup lookup, void *user, qpc_check_scene *ret,
+                                  qpc_error *err) {
+    const qpc_value *list = qpc_map_get(scene, "bodies");
+    if (list == NULL || list->kind != QPC_LIST)
+        return qpc_fail(err, QPC_ERR_INVALID, "bodies: wanted a list");
+    int32_t count = list->list.count;
+    qpc_checker_body *bodies = calloc((size_t)count + 1, sizeof *bodies);
+    draft *drafts = calloc((size_t)count + 1, sizeof *drafts);
+    qpc_check_scene s = {.frame_nodes = frame_nodes, .node_count = frame_nodes};
+    qpc_status status = bodies && drafts ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "scene");
+    for (int32_t i = 0; status == QPC_OK && i < count; i++) {
+        const qpc_value *map = &list->list.items[i];
+        bool cable = qpc_str_equal(qpc_map_get(map, "kind"), "cable");
+        status = number(map, "radius", 0, &bodies[i].radius, err);
+        if (status == QPC_OK && cable) status = read_cable(map, &bodies[i], &drafts[i], err);
+        if (status == QPC_OK && !cable)
+            status = read_solid(map, lookup, user, &bodies[i], &drafts[i], err);
+        if (status != QPC_OK) break;
+        bodies[i].rest_length = drafts[i].rest;
+        bodies[i].first_node = first_node[i];
+        if (first_node[i] >= 0 && first_node[i] > frame_nodes - bodies[i].node_count)
+            status = qpc_fail(err, QPC_ERR_INVALID, "body %d does not fit in a frame of %d nodes", i,
+                              frame_nodes);
+        if (first_node[i] < 0) {
+            bodies[i].first_node = s.node_count;
+            s.node_count += bodies[i].node_count;
+        }
+    }
+    if (status == QPC_OK) {
+        s.x0 = calloc(3 * (size_t)s.node_count + 1, sizeof *s.x0);
+        s.x1 = calloc(3 * (size_t)s.node_count + 1, sizeof *s.x1);
+        if (!s.x0 || !s.x1) status = qpc_fail(err, QPC_ERR_MEMORY, "scene");
+    }
+    if (status == QPC_OK) {
+        for (int32_t i = 0; i < count; i++)
+            memcpy(s.x1 + 3 * (int64_t)bodies[i].first_node, drafts[i].x,
+                   3 * (size_t)bodies[i].node_count * sizeof *s.x1);
+        if (start != NULL) memcpy(s.x1, start, 3 * (size_t)frame_nodes * sizeof *s.x1);
+        memcpy(s.x0, s.x1, 3 * (size_t)s.node_count * sizeof *s.x0);
+        status = qpc_checker_create(bodies, count, s.x0, s.node_count, &s.checker, err);
+    }
+    for (int32_t i = 0; drafts != NULL && i < count; i++) {
+        free(drafts[i].x);
+        free(drafts[i].rest);
+    }
+    free(drafts);
+    free(bodies);
+    if (status == QPC_OK) *ret = s;
+    else qpc_check_scene_fini(&s);
+    return status;
+}
+void qpc_check_scene_fini(qpc_check_scene *s) {
+    qpc_checker_destroy(s->checker);
+    free(s->x0);
+    free(s->x1);
+    *s = (qpc_check_scene){0};
+}
+
+bool qpc_check_scene_next(qpc_check_scene *s, const double *frame, qpc_check_report *report) {
+    size_t size = 3 * (size_t)s->frame_nodes * sizeof *frame;
+    memcpy(s->x1, frame, size);
+    bool clean = true;
+    if (s->started) {
+        clean = qpc_checker_step(s->checker, s->x0, s->x1, report);
+    } else {
+        int64_t before = report->intersections + report->undecided;
+        qpc_checker_state(s->checker, s->x1, report);
+        clean = report->intersections + report->undecided == before;
+    }
+    s->started = true;
+    memcpy(s->x0, frame, size);
+    return clean;
+}
+
+void qpc_check_report_print(const char *name, const qpc_check_report *r) {
+    printf("%s: %lld motions, %lld states: crossings %lld, intersections %lld, undecided %lld, "
+           "penetration %.4f, least distance %.4f of the thickness (%lld pairs, %lld queries, %lld "
+           "exact)\n",
+           name, (long long)r->motions, (long long)r->states, (long long)r->crossings,
+           (long long)r->intersections, (long long)r->undecided, r->worst_penetration,
+           r->least_ratio, (long long)r->pairs, (long long)r->queries, (long long)r->exact_queries);
+    static const char *const kinds[] = {"intersection", "crossing", "undecided"};
+    for (int32_t i = 0; i < r->finding_count; i++) {
+        const qpc_finding *f = &r->finding[i];
+        printf("  %s at state %lld: body %d edge %d with body %d feature %d, time %.6f\n",
+               kinds[f->kind], (long long)f->state, f->body[0], f->feature[0], f->body[1],
+               f->feature[1], f->time);
+    }
+}

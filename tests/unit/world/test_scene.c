@@ -1,0 +1,153 @@
+/// Scenes: good ones are read as written, bad ones are refused with the key, the place and what would be right.
+#include "tests/unit/world/support.h"
+
+#include "tests/support/faults.h"
+
+static void refused(const char *text, qpc_status status, const char *message) {
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    assert_fails(world_of(text, &w, NULL, &err), status, &err, message);
+    assert_null(w);
+}
+
+static void a_scene_gives_its_bodies_in_order(void **state) {
+    (void)state;
+    qpc_world *w;
+    qpc_error err = {0};
+    assert_ok(world_of("{'bodies':[" FLOOR "," CABLE "],'dt':0.01}", &w, NULL, &err), &err);
+    assert_int_equal(qpc_world_body_count(w), 2);
+    qpc_body_info floor = qpc_world_body(w, 0), cable = qpc_world_body(w, 1);
+    assert_string_equal(floor.kind, "static");
+    assert_string_equal(cable.name, "c");
+    assert_int_equal(cable.first_node, 0); // nodes that move come first
+    assert_int_equal(floor.first_node, 3);
+    assert_true(cable.moves && !floor.moves);
+    assert_near(qpc_world_positions(w)[3 * (cable.first_node + 1)], 0.1, 0.0);
+    assert_near(qpc_world_dt(w), 0.01, 0.0);
+    qpc_world_destroy(w);
+}
+
+static void unknown_keys_name_the_nearest_known_one(void **state) {
+    (void)state;
+    refused("{'bodies':[" CABLE "],'gravitty':[0,0,0]}", QPC_ERR_INVALID, "gravity");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mas':1,'stiffness':1,'radius':1}]}", QPC_ERR_INVALID, "mass");
+    refused("{'bodies':[" CABLE "],'solver':{'nam':'auto'}}", QPC_ERR_INVALID, "name");
+    refused("{'bodies':[" CABLE "],'solver':{'name':'activ-set'}}", QPC_ERR_INVALID, "active-set");
+    refused("{'bodies':[{'kind':'cabel'}]}", QPC_ERR_INVALID, "cable");
+    refused("{'bodies':[" CABLE "],'constraints':[{'kind':'fixed','body':'d','nodes':[0]}]}", QPC_ERR_INVALID, "\"c\"");
+    refused("{'bodies':[" CABLE "],'record':{'frame':1}}", QPC_ERR_INVALID, "frames");
+}
+
+static void numbers_out_of_range_are_refused_by_place(void **state) {
+    (void)state;
+    refused("{'bodies':[" CABLE "],'dt':0}", QPC_ERR_INVALID, "dt");
+    refused("{'bodies':[" CABLE "],'dt':-1}", QPC_ERR_INVALID, "dt");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':[1,0],'stiffness':1,'radius':0.1}]}", QPC_ERR_INVALID,
+            "bodies[0].mass: entry 1 is 0");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':-1,'stiffness':1,'radius':0.1}]}", QPC_ERR_INVALID, "mass");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':1,'stiffness':1,'radius':0}]}", QPC_ERR_INVALID, "radius");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':[1,2,3],'stiffness':1,'radius':0.1}]}", QPC_ERR_INVALID, "2");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[0,0,0]],'mass':1,'stiffness':1,'radius':0.1}]}", QPC_ERR_INVALID, "same place");
+    refused("{'bodies':[{'kind':'cable','nodes':[],'mass':1,'stiffness':1,'radius':0.1}]}", QPC_ERR_INVALID, "nodes");
+    refused("{'bodies':[" CABLE "],'constraints':[{'kind':'fixed','body':'c','nodes':[3]}]}", QPC_ERR_INVALID, "constraints[0].nodes");
+    refused("{'bodies':[" CABLE "],'constraints':[{'kind':'strain-limit','body':'c','max':0.5}]}", QPC_ERR_INVALID, "max");
+    refused("{'bodies':[]}", QPC_ERR_INVALID, "bodies");
+    refused("{'bodies':[" CABLE "," CABLE "]}", QPC_ERR_EXISTS, "called");
+    refused("{'bodies':[{'kind':'static','mesh':{'sha256':'00'}}]}", QPC_ERR_INVALID, "64 hex");
+    refused("{'bodies':[{'kind':'static','mesh':{'sha256':'0000000000000000000000000000000000000000000000000000000000000000'}}]}",
+            QPC_ERR_NOT_FOUND, "mesh");
+    refused("{'bodies':[{'kind':'static','mesh':{'sha256':'@'},'rotation':[0,0,0,0]}]}", QPC_ERR_INVALID, "quaternion");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':1,'radius':0.1}]}", QPC_ERR_INVALID, "stiffness");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':1,'radius':0.1,'stiffness':1,'axial_stiffness':1}]}",
+            QPC_ERR_INVALID, "not both");
+}
+
+static void values_that_are_not_finite_are_refused(void **state) {
+    (void)state;
+    qpc_mesh *mesh = floor_mesh();
+    qpc_value scene = scene_of("{'bodies':[" CABLE "]}", mesh);
+    qpc_world_env env = {.user = mesh, .mesh_lookup = lookup};
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_value *body = &((qpc_value *)(uintptr_t)qpc_map_get(&scene, "bodies"))->list.items[0];
+    assert_ok(qpc_map_set(body, "mass", qpc_real((double)NAN)), &err);
+    assert_fails(qpc_world_create(&scene, &env, &w, NULL, &err), QPC_ERR_INVALID, &err, "mass");
+    assert_ok(qpc_map_set(body, "mass", qpc_real((double)INFINITY)), &err);
+    assert_fails(qpc_world_create(&scene, &env, &w, NULL, &err), QPC_ERR_INVALID, &err, "mass");
+    qpc_value_fini(&scene);
+    qpc_mesh_unref(mesh);
+}
+
+static void bodies_that_intersect_at_the_start_are_listed(void **state) {
+    (void)state;
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_scene_report report;
+    const char *through = "{'bodies':[{'kind':'cable','name':'needle','nodes':[[0.2,0.5,0.1],[0.2,-0.3,0.1]],'mass':1,'stiffness':10,"
+                          "'radius':0.01}," FLOOR "]}";
+    assert_fails(world_of(through, &w, &report, &err), QPC_ERR_INVALID, &err, "needle");
+    assert_int_equal(report.overlap_count, 1);
+    assert_int_equal(report.pair_count, 1);
+    assert_near(report.pair[0].depth, 0.3, 1e-12); // the shorter way out
+    const char *close = "{'bodies':[{'kind':'cable','nodes':[[0.2,0.004,0.1],[0.3,0.004,0.1]],'mass':1,'stiffness':10,"
+                        "'radius':0.01}," FLOOR "]}";
+    assert_ok(world_of(close, &w, &report, &err), &err);
+    assert_true(report.close_count > 0);
+    assert_true(report.warning_count > 0);
+    qpc_world_destroy(w);
+}
+
+static void the_scene_hash_sees_what_changes_bits_and_nothing_else(void **state) {
+    (void)state;
+    static const char *const same[] = {
+        "{'bodies':[" CABLE "],'dt':0.01}",
+        "{'dt':0.01,'bodies':[" CABLE "]}",
+        "{'name':'x','bodies':[" CABLE "],'dt':0.01,'record':{'frames':2}}",
+        "{'bodies':[{'kind':'cable','name':'other','nodes':[[0,1,0],[0.1,1,0],[0.2,1,0]],'mass':1e-1,'stiffness':1000.0,'radius':0.01}],"
+        "'dt':0.01}",
+    };
+    static const char *const other[] = {
+        "{'bodies':[" CABLE "],'dt':0.02}",
+        "{'bodies':[" CABLE "],'dt':0.01,'gravity':[0,-9.81,0]}",
+        "{'bodies':[" CABLE "],'dt':0.01,'constraints':[{'kind':'fixed','body':'c','nodes':[0]}]}",
+    };
+    uint64_t first = 0;
+    qpc_error err = {0};
+    for (size_t i = 0; i < 7; i++) {
+        qpc_world *w;
+        assert_ok(world_of(i < 4 ? same[i] : other[i - 4], &w, NULL, &err), &err);
+        uint64_t hash = qpc_world_scene_hash(w);
+        if (i == 0) first = hash;
+        if (i < 4) assert_true(hash == first);
+        else assert_true(hash != first);
+        qpc_world_destroy(w);
+    }
+}
+
+static void creation_survives_every_failing_allocation(void **state) {
+    (void)state;
+    qpc_mesh *mesh = floor_mesh();
+    qpc_value scene = scene_of("{'bodies':[" CABLE "," FLOOR "],'constraints':[{'kind':'fixed','body':'c','nodes':[0]},"
+                               "{'kind':'strain-limit','body':'c','max':1.1}]}", mesh);
+    qpc_world_env env = {.user = mesh, .mesh_lookup = lookup};
+    QPC_FAULTS(f) {
+        qpc_world *w = NULL;
+        qpc_error err = {0};
+        if (qpc_faults_ended(&f, qpc_world_create(&scene, &env, &w, NULL, &err))) qpc_world_destroy(w);
+    }
+    qpc_value_fini(&scene);
+    qpc_mesh_unref(mesh);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_scene_gives_its_bodies_in_order),
+        cmocka_unit_test(unknown_keys_name_the_nearest_known_one),
+        cmocka_unit_test(numbers_out_of_range_are_refused_by_place),
+        cmocka_unit_test(values_that_are_not_finite_are_refused),
+        cmocka_unit_test(bodies_that_intersect_at_the_start_are_listed),
+        cmocka_unit_test(the_scene_hash_sees_what_changes_bits_and_nothing_else),
+        cmocka_unit_test(creation_survives_every_failing_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
