@@ -101,7 +101,9 @@ static double dot(const double *a, const double *b, int32_t count) {
     return (s0 + s2) + (s1 + s3);
 }
 
-static bool pivot_is_good(double d) { return d > 0 && d <= 1.7976931348623157e308; }
+static bool pivot_is_good(double d) {
+    return d > 0 && d <= 1.7976931348623157e308;
+}
 
 /// One row by dot products; false if the pivot is bad. out may be in.
 static bool factor_row(int32_t i, int32_t w, const double *in, double *factor) {
@@ -143,8 +145,7 @@ static int32_t factor_cable(int32_t n, const double *K, double *factor, int32_t 
         double u3 = in[2] - u5 * r3[3] - u4 * r3[4];
         double u2 = in[3] - u5 * r2[2] - u4 * r2[3] - u3 * r2[4];
         double u1 = in[4] - u5 * r1[1] - u4 * r1[2] - u3 * r1[3] - u2 * r1[4];
-        double l5 = u5 * r5[5], l4 = u4 * r4[5], l3 = u3 * r3[5], l2 = u2 * r2[5],
-               l1 = u1 * r1[5];
+        double l5 = u5 * r5[5], l4 = u4 * r4[5], l3 = u3 * r3[5], l2 = u2 * r2[5], l1 = u1 * r1[5];
         double d = in[5] - u5 * l5 - u4 * l4 - u3 * l3 - u2 * l2 - u1 * l1;
         out[0] = l5;
         out[1] = l4;
@@ -232,8 +233,8 @@ void qpc_band_solve(int32_t n, int32_t bandwidth, const double *factor, double *
     }
 }
 
-/// Two right-hand sides side by side. Two pairs fit the registers of any x86-64 or arm64 with the five
-/// unknowns that the band of a cable needs; wider vectors would not without AVX.
+/// Two right-hand sides side by side. Two pairs fit the registers of any x86-64 or arm64 with the
+/// five unknowns that the band of a cable needs; wider vectors would not without AVX.
 typedef double pair __attribute__((vector_size(16)));
 typedef double pair_at __attribute__((vector_size(16), aligned(8), may_alias));
 

@@ -80,14 +80,14 @@ static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *optio
     }
     if (!(largest <= 1e6 * work->scale)) memset(lambda, 0, m * sizeof *lambda);
     if (first.iterations <= 1) memcpy(lambda, warm, m * sizeof *lambda);
-    *report = (qpc_solver_report){.iterations = first.iterations,
-                                  .factorizations = first.factorizations};
+    *report =
+        (qpc_solver_report){.iterations = first.iterations, .factorizations = first.factorizations};
     status = qpc_active_set_run(work, options, NULL, x, lambda, report, err);
     report->fell_back = true;
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
 
-    // What decides is the residuals: out of better steps may be good enough, and its own optimum may
-    // be short of what was asked.
+    // What decides is the residuals: out of better steps may be good enough, and its own optimum
+    // may be short of what was asked.
     residuals = qpc_work_residuals(work, x, lambda, r, z);
     double second_short = shortfall(&residuals, options);
     if (second_short <= 1) {
@@ -124,7 +124,9 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
     }
     for (size_t i = 0; i < m; i++) l[i] = qp->equality[i] || lambda[i] > 0 ? lambda[i] : 0;
     switch (id) {
-    case QPC_SOLVER_AUTO: status = run_auto(&work, options, x, l, r, z, &local, err); break;
+    case QPC_SOLVER_AUTO:
+        status = run_auto(&work, options, x, l, r, z, &local, err);
+        break;
     case QPC_SOLVER_AUGMENTED_LAGRANGIAN:
         status = qpc_augmented_lagrangian_run(&work, options, false, x, l, &local, err);
         break;
@@ -141,7 +143,9 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
         status = qpc_augmented_cg_run(&work, options, x, l, &local, err);
         break;
     case QPC_SOLVER_COUNT:
-    default: status = qpc_fail(err, QPC_ERR_INTERNAL, "no solver has number %d", (int)id); break;
+    default:
+        status = qpc_fail(err, QPC_ERR_INTERNAL, "no solver has number %d", (int)id);
+        break;
     }
     if (status != QPC_OK) goto out;
     for (size_t i = 0; i < n; i++) {
@@ -201,8 +205,8 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *
     }
     if (least == 0) least = 1; // nothing but empty rows
     if (relaxed == 0) {
-        status = qpc_fail(err, QPC_ERR_STATE, "no row of priority %d or more is there to relax",
-                          level);
+        status =
+            qpc_fail(err, QPC_ERR_STATE, "no row of priority %d or more is there to relax", level);
         goto out;
     }
     double eps = 1e-6 * least, largest = 0;

@@ -146,8 +146,10 @@ static void a_failed_resize_leaves_the_old_system(void **state) {
         qpc_linsys sys = {0};
         qpc_error err = {0};
         qpc_status status = qpc_linsys_resize(&sys, 9, 5, &err);
-        if (qpc_faults_ended(&f, status)) assert_int_equal(sys.n, 9);
-        else assert_int_equal(sys.n, 0);
+        if (qpc_faults_ended(&f, status))
+            assert_int_equal(sys.n, 9);
+        else
+            assert_int_equal(sys.n, 0);
         qpc_linsys_fini(&sys);
     }
 }

@@ -19,8 +19,12 @@ static double uniform(void) { // in [0, 1)
     seed = seed * 6364136223846793005U + 1442695040888963407U;
     return (double)(seed >> 11) / (double)(1ULL << 53);
 }
-static int32_t below(int32_t count) { return (int32_t)(uniform() * count); }
-static double power(double low, double high) { return low * pow(high / low, uniform()); }
+static int32_t below(int32_t count) {
+    return (int32_t)(uniform() * count);
+}
+static double power(double low, double high) {
+    return low * pow(high / low, uniform());
+}
 
 typedef struct random_qp {
     qpc_qp qp;
@@ -50,7 +54,8 @@ static void term(int32_t *at, int32_t node, double w, const double *n) {
     }
 }
 
-/// least_bend: the least relative change of a bent copy; scaled: copies are scaled by up to 1e6, too.
+/// least_bend: the least relative change of a bent copy; scaled: copies are scaled by up to 1e6,
+/// too.
 static void make(uint64_t s, double stiffness, double heaviest, double least_bend, bool scaled) {
     static double k[NODES], l0[NODES], f[N], Hv[N];
     static int32_t node[NODES];
@@ -176,8 +181,8 @@ static void exact_engines_agree(void **state) {
         qpc_solver_report report = solve(QPC_SOLVER_ACTIVE_SET, &exact, x, l, &c);
         if (report.outcome != QPC_OUTCOME_OPTIMAL || !(c.stat <= 1e-9 && c.prim <= 1e-9) ||
             c.dual > 0 || !(c.comp <= 1e-8))
-            fail_msg("turn %d: active-set outcome %d stat %g prim %g comp %g", turn,
-                     report.outcome, c.stat, c.prim, c.comp);
+            fail_msg("turn %d: active-set outcome %d stat %g prim %g comp %g", turn, report.outcome,
+                     c.stat, c.prim, c.comp);
         report = solve(QPC_SOLVER_AUTO, &exact, y, m, &c);
         if (report.outcome != QPC_OUTCOME_OPTIMAL || !(c.stat <= 1e-9 && c.prim <= 1e-9) ||
             c.dual > 0 || !(c.comp <= 1e-8))
@@ -219,8 +224,9 @@ static void steps_are_accepted_at_high_stiffness(void **state) {
 
 static void what_doubles_cannot_carry_is_reported_honestly(void **state) {
     (void)state;
-    // Tight rows bent by 1e-9 over stiff springs: multipliers of 1e9 and more would be exact. The rows
-    // do not contradict, so no proof may be claimed, and "optimal" is said of nothing worse than asked.
+    // Tight rows bent by 1e-9 over stiff springs: multipliers of 1e9 and more would be exact. The
+    // rows do not contradict, so no proof may be claimed, and "optimal" is said of nothing worse
+    // than asked.
     int32_t missed = 0;
     for (int32_t turn = 0; turn < 100; turn++) {
         double x[N], l[ROWS] = {0};
