@@ -431,10 +431,9 @@ static qpc_status decode_frame(qpc_reader *r, sqlite3_stmt *s, double *positions
     qpc_error inner = {0};
     const void *data = sqlite3_column_blob(s, 8);
     size_t size = (size_t)sqlite3_column_bytes(s, 8);
-    qpc_status status =
-        type == QPC_F64
-            ? qpc_framecodec_decode(r->codec, encoding, data, size, positions, n * 8, &inner)
-            : qpc_framecodec_decode(r->codec, encoding, data, size, raw, n * 4, &inner);
+    qpc_status status = qpc_framecodec_decode_planes(
+        r->codec, encoding, data, size, type == QPC_F64 ? (void *)positions : (void *)raw, n / 3, 3,
+        qpc_dtype_size(type), &inner);
     if (status != QPC_OK)
         return qpc_fail(err, status, "%s: the frame of step %lld: %s", r->path, (long long)step,
                         inner.message);

@@ -2,7 +2,7 @@
 ///
 /// A batch is one transaction, rolled back as a whole on any error, so the caller may simply write
 /// it again. Checkpoints are ours, not SQLite's automatic ones: a passive one after a commit when
-/// the -wal holds 1000 pages; once everything is back in the main file a -wal larger than
+/// the -wal holds 500 pages (4 MB); once everything is back in the main file a -wal larger than
 /// QPC_WAL_KEEP_BYTES is truncated. Neither ever waits for a reader.
 #include "storage/runfile.h"
 
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHECKPOINT_PAGES = 1000, COLUMN_NAME_MAX = 63, COLUMNS_MAX = 500 };
+enum { CHECKPOINT_PAGES = 500, COLUMN_NAME_MAX = 63, COLUMNS_MAX = 500 };
 
 struct qpc_runfile {
     sqlite3 *db;
@@ -328,8 +328,9 @@ static qpc_status write_frame(qpc_runfile *file, const qpc_record *r, qpc_framec
     const void *data;
     size_t size;
     const char *encoding;
-    qpc_status status =
-        qpc_framecodec_encode(codec, r->data, r->payload, &data, &size, &encoding, err);
+    qpc_status status = qpc_framecodec_encode_planes(codec, r->data, (size_t)r->count, 3,
+                                                     qpc_dtype_size(r->dtype), &data, &size,
+                                                     &encoding, err);
     if (status != QPC_OK) return status;
     sqlite3_stmt *s = file->frame;
     sqlite3_bind_int64(s, 1, r->step);

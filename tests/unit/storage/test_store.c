@@ -239,7 +239,7 @@ static void altered_bytes_never_come_back_as_frames(void **state) {
     qpc_writer_close_run(run);
     qpc_writer_destroy(writer);
     run_path(path, folder, &def);
-    assert_int_equal(query_int(path, "SELECT count(*) FROM frames WHERE encoding = 'zstd'"), 40);
+    assert_int_equal(query_int(path, "SELECT count(*) FROM frames WHERE encoding = 'zstd-planes'"), 40);
     // One byte inside a blob, found by its content.
     join_path(bad, folder, "bad.qpc");
     copy_file(path, bad);
