@@ -57,14 +57,19 @@ static bool count_frame(void *user, int64_t step, int32_t substep, double time, 
 }
 
 /// pace_us: sleep between steps, so that the queue never fills; 0: as fast as it goes.
-static void measure(const char *folder, const char *name, int number, int32_t nodes, qpc_dtype dtype,
-                    int64_t steps, bool diagnostics, long pace_us) {
+static void measure(const char *folder, const char *name, int number, int32_t nodes,
+                    qpc_dtype dtype, int64_t steps, bool diagnostics, long pace_us) {
     qpc_error err = {0};
     qpc_writer *writer = NULL;
     qpc_writer_options options = {.data_dir = folder};
     if (qpc_writer_create(&options, &writer, &err) != QPC_OK) die(&err);
-    qpc_run_def def = {.name = name, .scene_json = "{}", .versions_json = "{}", .dt = 0.005,
-                       .frame_dtype = dtype, .frame_nodes = nodes, .columns = step_columns,
+    qpc_run_def def = {.name = name,
+                       .scene_json = "{}",
+                       .versions_json = "{}",
+                       .dt = 0.005,
+                       .frame_dtype = dtype,
+                       .frame_nodes = nodes,
+                       .columns = step_columns,
                        .column_count = COLUMNS};
     snprintf(def.id, sizeof def.id, "%016llx%08x%08x", (unsigned long long)time(NULL),
              (unsigned)getpid(), (unsigned)number);
@@ -115,7 +120,8 @@ static void measure(const char *folder, const char *name, int number, int32_t no
     if (qpc_reader_open(path, &reader, &err) != QPC_OK) die(&err);
     int64_t read = 0;
     start = seconds(CLOCK_MONOTONIC);
-    if (qpc_reader_frames(reader, 0, steps, steps, false, count_frame, &read, &err) != QPC_OK) die(&err);
+    if (qpc_reader_frames(reader, 0, steps, steps, false, count_frame, &read, &err) != QPC_OK)
+        die(&err);
     double reading = seconds(CLOCK_MONOTONIC) - start;
     qpc_reader_close(reader);
     FILE *f = fopen(path, "r");

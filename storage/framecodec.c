@@ -57,8 +57,7 @@ qpc_status qpc_framecodec_encode(qpc_framecodec *codec, const void *data, size_t
     if (!grow(&codec->buffer, &codec->capacity, bound))
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a blob of %zu bytes", size);
     size_t n = ZSTD_compress2(codec->compress, codec->buffer, codec->capacity, data, size);
-    if (ZSTD_isError(n))
-        return qpc_fail(err, QPC_ERR_MEMORY, "zstd: %s", ZSTD_getErrorName(n));
+    if (ZSTD_isError(n)) return qpc_fail(err, QPC_ERR_MEMORY, "zstd: %s", ZSTD_getErrorName(n));
     *ret = codec->buffer;
     *ret_size = n;
     *ret_encoding = "zstd";
@@ -83,7 +82,8 @@ qpc_status qpc_framecodec_decode(qpc_framecodec *codec, const char *encoding, co
 
 qpc_status qpc_framecodec_encode_planes(qpc_framecodec *codec, const void *data, size_t rows,
                                         size_t columns, size_t item_size, const void **ret,
-                                        size_t *ret_size, const char **ret_encoding, qpc_error *err) {
+                                        size_t *ret_size, const char **ret_encoding,
+                                        qpc_error *err) {
     size_t stride, size;
     if (!qpc_mul_size(columns, item_size, &stride) || !qpc_mul_size(rows, stride, &size) ||
         !grow(&codec->planes, &codec->plane_capacity, size))
@@ -98,9 +98,9 @@ qpc_status qpc_framecodec_encode_planes(qpc_framecodec *codec, const void *data,
     return status;
 }
 
-qpc_status qpc_framecodec_decode_planes(qpc_framecodec *codec, const char *encoding, const void *data,
-                                        size_t size, void *out, size_t rows, size_t columns,
-                                        size_t item_size, qpc_error *err) {
+qpc_status qpc_framecodec_decode_planes(qpc_framecodec *codec, const char *encoding,
+                                        const void *data, size_t size, void *out, size_t rows,
+                                        size_t columns, size_t item_size, qpc_error *err) {
     size_t stride, bytes;
     if (!qpc_mul_size(columns, item_size, &stride) || !qpc_mul_size(rows, stride, &bytes))
         return qpc_fail(err, QPC_ERR_CORRUPT, "an array of %zu rows", rows);
@@ -108,8 +108,7 @@ qpc_status qpc_framecodec_decode_planes(qpc_framecodec *codec, const char *encod
         return qpc_framecodec_decode(codec, encoding, data, size, out, bytes, err);
     if (!grow(&codec->planes, &codec->plane_capacity, bytes))
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for an array of %zu rows", rows);
-    qpc_status status =
-        qpc_framecodec_decode(codec, "zstd", data, size, codec->planes, bytes, err);
+    qpc_status status = qpc_framecodec_decode(codec, "zstd", data, size, codec->planes, bytes, err);
     if (status != QPC_OK) return status;
     const uint8_t *in = codec->planes;
     uint8_t *to = out;
