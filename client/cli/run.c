@@ -358,7 +358,8 @@ static cli_exit override(const cli *c, qpc_value *scene, const run_options *o) {
 static cli_exit fail_create(const cli *c, qpc_error *err, const char *path,
                             const qpc_value *scene_map) {
     bool answered = c->client != NULL && qpc_client_answered(c->client);
-    bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC);
+    bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC ||
+                              err->status == QPC_ERR_EXISTS || err->status == QPC_ERR_UNSUPPORTED);
     if (!scene) return cli_fail_call(c, err);
     qpc_error why = *err;
     qpc_fail(err, why.status, "%s: %s", path, why.message);
