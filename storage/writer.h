@@ -17,7 +17,17 @@ typedef struct qpc_writer_options {
     int32_t queue_records;     // 0: 4096
     uint64_t queue_bytes;      // 0: 64 MiB
     int32_t batch_ms;          // 0: 50
-    /// Called on the writer thread when a run fails or recovers, or a checkpoint is blocked (once), to be logged.
+    int32_t retry_ms;          // 0: 1000; between two tries of a failed run
+    int32_t busy_ms;           // 0: 10000; how long another process may hold a run's lock
+    /// To be logged. Called on the writer thread, or inside qpc_writer_create:
+    ///   run_failed          writing stopped; records are dropped until run_recovered
+    ///   run_recovered       recording goes on behind a gap event
+    ///   run_busy            another process has held the run's lock for a second (once a time)
+    ///   checkpoint_blocked  a reader has kept the -wal from shrinking for a second (once a time)
+    ///   checkpoint_failed   the run goes on in the -wal (at most once a minute)
+    ///   rollback_journal    no WAL on this file system (once, at create): slower, readers may delay commits
+    ///   run_crashed         found at create, left by a killed server; run_unreadable: and cannot be opened
+    ///   close_failed        a run could not be marked closed; it will be found at the next create
     void (*notice)(void *user, const char *event, const char *run_id, qpc_status status, const char *message);
     void *user;
 } qpc_writer_options;
@@ -38,11 +48,12 @@ qpc_writer_stats qpc_writer_get_stats(qpc_writer *writer);
 /// Create the run file (synchronously: an error here is the caller's). The handle is used by one thread at a time.
 qpc_status qpc_writer_open_run(qpc_writer *writer, const qpc_run_def *def, qpc_run_handle **ret, qpc_error *err);
 /// Takes the record also on failure. wait: block until there is room (the run's policy "wait"), else QPC_ERR_BUSY
-/// counts as a dropped record of this run. QPC_ERR_FULL/IO while the run is failed (record dropped and counted).
+/// counts as a dropped record of this run (a gap event follows). QPC_ERR_FULL/IO while the run is failed (record dropped and counted).
 qpc_status qpc_writer_push(qpc_run_handle *run, qpc_record *record, bool wait, qpc_error *err);
 /// Wait until everything pushed so far for this run is committed (or failed: its error).
 qpc_status qpc_writer_flush(qpc_run_handle *run, qpc_error *err);
-/// Close after everything queued is written; state `closed`, final counts in the catalogue.
+/// Ends the handle and returns at once; the writer thread writes what is queued, then closes: state
+/// `closed`, final counts in the catalogue, one file without a -wal.
 void qpc_writer_close_run(qpc_run_handle *run);
 uint64_t qpc_run_handle_dropped(const qpc_run_handle *run);
 

@@ -43,6 +43,8 @@ static void static_tangents(qpc_mesh_part *m, const double *x) {
         m->beside[2 * e + 1] = t->edge_triangle[last > first ? first + 1 : first];
         for (int s = 0; s < 2; s++)
             v3_store(to + 3 * s, qpc_edge_tangent(m, x, e, m->beside[2 * e + s]));
+        m->flat[e] = last == first + 1 && v3_norm2(v3_load(to)) > 0.5 &&
+                     v3_norm(v3_add(v3_load(to), v3_load(to + 3))) < 1e-10;
     }
 }
 
@@ -81,7 +83,8 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     if (m->plane == NULL) return no_memory(err);
     m->tangent = qpc_alloc_array((size_t)m->edge_count, 6 * sizeof *m->tangent);
     m->beside = qpc_alloc_array((size_t)m->edge_count, 2 * sizeof *m->beside);
-    if (m->tangent == NULL || m->beside == NULL) return no_memory(err);
+    m->flat = qpc_alloc_array((size_t)m->edge_count, 1);
+    if (m->tangent == NULL || m->beside == NULL || m->flat == NULL) return no_memory(err);
     static_planes(m, x);
     static_tangents(m, x);
     return QPC_OK;
@@ -239,6 +242,7 @@ void qpc_detector_destroy(qpc_detector *det) {
         qpc_free(m->plane);
         qpc_free(m->tangent);
         qpc_free(m->beside);
+        qpc_free(m->flat);
         qpc_free(m->reference);
     }
     for (int32_t i = 0; i < det->chain_count; i++) {

@@ -1,0 +1,276 @@
+// Engine benchmark: the demo scenes in process, one thread, no recording, no server.
+//
+//     bench_engine [--scenes DIR] [--runs N] [--dt S] [--seconds S] [--commit ID] [--csv FILE]
+//                  [--check] [SCENE...]
+//
+// Prints, for each scene, steps a second, median and 99th percentile of the thread CPU time of a step
+// (the engine's own ns_total), time by phase, exact work counts and the worst residuals. Times are the
+// median over the runs of each figure; counts must agree between runs (they are asserted to). --check
+// hands every state to the independent checker, outside the time measured. --csv appends one line a
+// scene; bench/compare.py compares two such files. How figures are made: docs/benchmarks.md.
+#include "base/mem.h"
+#include "tests/support/scenes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct demo {
+    const char *name;
+    double seconds;
+} demo;
+// pulley-2 over its first 1.3 s, before it slides off
+static const demo DEMOS[] = {
+    {"pulley-1", 5}, {"pulley-2", 1.3}, {"pulley-funnel", 5}, {"cylinder", 5}, {"pulley-1-ea", 5}};
+enum { DEMO_COUNT = sizeof DEMOS / sizeof DEMOS[0], RUNS_MAX = 31 };
+
+// What is summed over a run; names of qpc_step_report.
+#define COUNTS(X)                                                                                  \
+    X(passes) X(newton) X(halvings) X(failsafe) X(contacts) X(rows) X(active) X(solver_iterations) \
+    X(set_changes) X(factorizations) X(solves) X(fallbacks) X(candidates) X(vt_tests) X(ee_tests)  \
+    X(hits) X(list_rebuilds) X(allocations)
+#define PHASES(X) X(ns_assemble) X(ns_detect) X(ns_rows) X(ns_solve) X(ns_certify)
+#define WORST(X) X(natural_ratio) X(err) X(energy_step) X(energy_drift)
+
+typedef struct run {
+    int64_t steps;
+    uint64_t hash;
+#define MEMBER(name) int64_t name;
+    COUNTS(MEMBER)
+#undef MEMBER
+#define MEMBER(name) double name;
+    WORST(MEMBER)
+#undef MEMBER
+    double min_gap, penetration;
+    int64_t crossings, contacts_max, active_max, passes_max;
+    double median_us, p99_us, mean_us, wall_us, max_us; // of a step
+#define MEMBER(name) double name;                    // mean of a step, us
+    PHASES(MEMBER)
+#undef MEMBER
+} run;
+
+static int by_value(const void *a, const void *b) {
+    double p = *(const double *)a, q = *(const double *)b;
+    return p < q ? -1 : p > q;
+}
+static double median(double *v, int n) {
+    qsort(v, (size_t)n, sizeof *v, by_value);
+    return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+}
+
+static bool run_scene(const char *path, double dt, double seconds, bool check, run *ret,
+                      qpc_error *err) {
+    qpc_test_meshes *meshes = qpc_test_meshes_create();
+    qpc_value scene = qpc_nil();
+    qpc_watched w;
+    qpc_scene_variant variant = qpc_scene_variant_none();
+    variant.dt = dt;
+    *ret = (run){.min_gap = 2};
+    bool ok = false, watched = false;
+    double *us = NULL;
+    if (qpc_test_scene_read(path, &variant, meshes, &scene, err) != QPC_OK) goto done;
+    if (qpc_watched_create(&scene, meshes, &w, NULL, err) != QPC_OK) goto done;
+    watched = true;
+    int64_t steps = (int64_t)lround(seconds / qpc_world_dt(w.world));
+    us = malloc((size_t)steps * sizeof *us + 1);
+    for (int64_t i = 0; i < steps; i++) {
+        qpc_step_report r;
+        if (qpc_world_step(w.world, &r, err) != QPC_OK) goto done;
+        if (check) (void)qpc_check_scene_next(&w.check, qpc_world_positions(w.world), &w.found);
+        us[i] = 1e-3 * (double)r.ns_total;
+        ret->mean_us += us[i] / (double)steps;
+        ret->wall_us += 1e-3 * (double)r.ns_wall / (double)steps;
+#define ADD(name) ret->name += r.name;
+        COUNTS(ADD)
+#undef ADD
+#define ADD(name) ret->name += 1e-3 * (double)r.name / (double)steps;
+        PHASES(ADD)
+#undef ADD
+#define MOST(name) ret->name = fmax(ret->name, r.name);
+        WORST(MOST)
+#undef MOST
+        ret->min_gap = fmin(ret->min_gap, r.min_gap);
+        if (r.contacts > ret->contacts_max) ret->contacts_max = r.contacts;
+        if (r.active > ret->active_max) ret->active_max = r.active;
+        if (r.passes > ret->passes_max) ret->passes_max = r.passes;
+    }
+    ret->steps = steps;
+    ret->hash = qpc_world_hash(w.world);
+    ret->penetration = w.found.worst_penetration;
+    ret->crossings = w.found.crossings + w.found.intersections + w.found.undecided;
+    ret->median_us = median(us, (int)steps);
+    ret->p99_us = us[(int64_t)(0.99 * (double)(steps - 1) + 0.5)];
+    ret->max_us = us[steps - 1];
+    ok = true;
+done:
+    if (watched) qpc_watched_fini(&w);
+    free(us);
+    qpc_value_fini(&scene);
+    qpc_test_meshes_destroy(meshes);
+    return ok;
+}
+
+// The median over runs of every time; counts are those of the first.
+static run summarise(const run *runs, int n) {
+    run s = runs[0];
+    double v[RUNS_MAX];
+#define TIME(name)                                                                                 \
+    for (int i = 0; i < n; i++) v[i] = runs[i].name;                                               \
+    s.name = median(v, n);
+    TIME(median_us)
+    TIME(p99_us)
+    TIME(mean_us)
+    TIME(wall_us)
+    TIME(max_us)
+    PHASES(TIME)
+#undef TIME
+    return s;
+}
+static void cpu_model(char *ret, size_t size) {
+    char line[256];
+    (void)snprintf(ret, size, "unknown CPU");
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
+        value[strcspn(value, "\n")] = 0;
+        (void)snprintf(ret, size, "%s", value + 2);
+        break;
+    }
+    if (f != NULL) (void)fclose(f);
+    for (char *c = ret; *c; c++)
+        if (*c == ',') *c = ' ';
+}
+static const char *compiler(void) {
+#ifdef __clang__
+    return "clang " __clang_version__;
+#else
+    return "gcc " __VERSION__;
+#endif
+}
+static void print_run(const char *name, double dt, const run *r) {
+    double n = (double)r->steps;
+    printf("%s: dt %g ms, %lld steps, %.0f steps/s of CPU (real time x %.0f), state %016llx\n", name,
+           1e3 * dt, (long long)r->steps, 1e6 / r->mean_us, 1e6 * dt / r->mean_us,
+           (unsigned long long)r->hash);
+    printf("  step, thread CPU ms: median %.3f  p99 %.3f  mean %.3f  max %.3f   (wall mean %.3f)\n",
+           1e-3 * r->median_us, 1e-3 * r->p99_us, 1e-3 * r->mean_us, 1e-3 * r->max_us,
+           1e-3 * r->wall_us);
+    printf("  by phase, mean us:");
+#define SHOW(name) printf(" %s %.1f", &#name[3], r->name);
+    PHASES(SHOW)
+#undef SHOW
+    printf("\n  a step, mean:");
+#define SHOW(name) printf(" %s %.4g", #name, (double)r->name / n);
+    COUNTS(SHOW)
+#undef SHOW
+    printf("\n  most: contacts %lld active %lld passes %lld; min gap %.4f of the thickness; worst:",
+           (long long)r->contacts_max, (long long)r->active_max, (long long)r->passes_max,
+           r->min_gap);
+#define SHOW(name) printf(" %s %.1e", #name, r->name);
+    WORST(SHOW)
+#undef SHOW
+    printf("\n");
+    (void)fflush(stdout);
+}
+static bool append_csv(const char *path, const char *commit, const char *name, double dt, int runs,
+                       const run *r) {
+    FILE *f = fopen(path, "ae");
+    if (f == NULL) return false;
+    if (ftell(f) == 0) {
+        fprintf(f, "cpu,compiler,commit,scene,dt,runs,steps,hash");
+#define HEAD(name) fprintf(f, ",%s", #name);
+        COUNTS(HEAD)
+        fprintf(f, ",contacts_max,active_max,passes_max,min_gap");
+        WORST(HEAD)
+        fprintf(f, ",median_us,p99_us,mean_us,max_us,wall_us");
+        PHASES(HEAD)
+#undef HEAD
+        fprintf(f, "\n");
+    }
+    char cpu[256];
+    cpu_model(cpu, sizeof cpu);
+    fprintf(f, "%s,%s,%s,%s,%g,%d,%lld,%016llx", cpu, compiler(), commit, name, dt, runs,
+            (long long)r->steps, (unsigned long long)r->hash);
+#define VALUE(name) fprintf(f, ",%lld", (long long)r->name);
+    COUNTS(VALUE)
+    fprintf(f, ",%lld,%lld,%lld,%.17g", (long long)r->contacts_max, (long long)r->active_max,
+            (long long)r->passes_max, r->min_gap);
+#undef VALUE
+#define VALUE(name) fprintf(f, ",%.3e", r->name);
+    WORST(VALUE)
+#undef VALUE
+    fprintf(f, ",%.1f,%.1f,%.1f,%.1f,%.1f", r->median_us, r->p99_us, r->mean_us, r->max_us,
+            r->wall_us);
+#define VALUE(name) fprintf(f, ",%.1f", r->name);
+    PHASES(VALUE)
+#undef VALUE
+    fprintf(f, "\n");
+    return fclose(f) == 0;
+}
+
+static int usage(void) {
+    fprintf(stderr, "usage: bench_engine [--scenes DIR] [--runs N] [--dt S] [--seconds S] "
+                    "[--commit ID] [--csv FILE] [--check] [SCENE...]\n");
+    return 2;
+}
+int main(int argc, char **argv) {
+    const char *folder = QPC_EXAMPLE_SCENES, *csv = NULL, *commit = "unknown", *only[64];
+    int runs = 3, only_count = 0;
+    double dt = 0.005, seconds = 0;
+    bool check = false;
+    for (int i = 1; i < argc; i++) {
+        bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--check") == 0) check = true;
+        else if (strcmp(argv[i], "--scenes") == 0 && more) folder = argv[++i];
+        else if (strcmp(argv[i], "--runs") == 0 && more) runs = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--dt") == 0 && more) dt = atof(argv[++i]);
+        else if (strcmp(argv[i], "--seconds") == 0 && more) seconds = atof(argv[++i]);
+        else if (strcmp(argv[i], "--commit") == 0 && more) commit = argv[++i];
+        else if (strcmp(argv[i], "--csv") == 0 && more) csv = argv[++i];
+        else if (argv[i][0] == '-' || only_count == 64) return usage();
+        else only[only_count++] = argv[i];
+    }
+    if (runs < 1 || runs > RUNS_MAX || !(dt > 0)) return usage();
+    char cpu[256];
+    cpu_model(cpu, sizeof cpu);
+    printf("%s; %s; commit %s; median of %d runs\n", cpu, compiler(), commit, runs);
+    int failures = 0;
+    for (int d = 0; d < DEMO_COUNT; d++) {
+        bool wanted = only_count == 0;
+        for (int i = 0; i < only_count; i++) wanted = wanted || strcmp(only[i], DEMOS[d].name) == 0;
+        if (!wanted) continue;
+        char path[1024];
+        run r[RUNS_MAX];
+        qpc_error err = {0};
+        (void)snprintf(path, sizeof path, "%s/%s.json", folder, DEMOS[d].name);
+        double length = seconds > 0 ? seconds : DEMOS[d].seconds;
+        bool ok = true;
+        for (int i = 0; ok && i < runs; i++) ok = run_scene(path, dt, length, check, &r[i], &err);
+        if (!ok) {
+            fprintf(stderr, "%s: %s\n", path, err.message);
+            failures++;
+            continue;
+        }
+        for (int i = 1; i < runs; i++) {
+            if (r[i].hash == r[0].hash) continue;
+            fprintf(stderr, "%s: two runs ended in different states\n", path);
+            failures++;
+        }
+        run s = summarise(r, runs);
+        print_run(DEMOS[d].name, dt, &s);
+        if (check)
+            printf("  independent check: %lld crossings or intersections, penetration %.4f\n",
+                   (long long)s.crossings, s.penetration);
+        if (check && s.crossings > 0) failures++;
+        if (csv != NULL && !append_csv(csv, commit, DEMOS[d].name, dt, runs, &s)) {
+            fprintf(stderr, "%s: %s\n", csv, strerror(errno));
+            failures++;
+        }
+    }
+    return failures > 0;
+}
