@@ -27,7 +27,8 @@ typedef struct totals {
     qpc_error error;
     double wall_s, cpu_s, elapsed_s;
     int64_t contacts, active, passes, newton, halvings, failsafe;
-    double min_gap, energy_drift, penetration;
+    double min_gap, penetration;
+    double energy_drift, energy_last; // (E - E0 - W) over the scale: largest in magnitude, at the end
     double stat, prim, dual, comp, natural;
 } totals;
 
@@ -56,7 +57,9 @@ static void add_batch(totals *t, const qpc_step_reply *reply) {
     t->halvings += cli_int(s, "halvings", 0);
     t->failsafe += cli_int(s, "failsafe", 0);
     t->min_gap = fmin(t->min_gap, cli_real(s, "min_gap", 2));
-    larger(&t->energy_drift, cli_real(s, "energy_drift_max", 0));
+    t->energy_last = cli_real(cli_at(s, "last"), "energy_drift", t->energy_last);
+    double drift = cli_real(s, "energy_drift_max", t->energy_last); // largest in magnitude
+    if (!(fabs(drift) <= fabs(t->energy_drift))) t->energy_drift = drift;
     larger(&t->stat, cli_real(worst, "stat", 0));
     larger(&t->prim, cli_real(worst, "prim", 0));
     larger(&t->dual, cli_real(worst, "dual", 0));
@@ -254,7 +257,8 @@ static void print_summary(const totals *t, const cli_times *times, const char *n
            t->stat, t->prim, t->dual, t->comp, t->natural);
     printf("  fail-safe        %lld, halvings %lld\n", (long long)t->failsafe,
            (long long)t->halvings);
-    printf("  energy drift     %.2e of the energy scale\n", t->energy_drift);
+    printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n", t->energy_drift,
+           t->energy_last);
     printf("  state hash       %016llx\n", (unsigned long long)t->hash);
     if (run[0] != '\0') printf("  run              %s\n", run);
     if (path[0] != '\0') printf("  run file         %s\n", path);
@@ -315,6 +319,7 @@ static cli_exit print_summary_json(const cli *c, const totals *t, const cli_time
         {"failsafe", qpc_int(t->failsafe)},
         {"halvings", qpc_int(t->halvings)},
         {"energy_drift_max", qpc_real(t->energy_drift)},
+        {"energy_drift_end", qpc_real(t->energy_last)},
         {"warnings", notes},
     };
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
