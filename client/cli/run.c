@@ -15,7 +15,8 @@
 #include "client/cli/cli.h"
 #include "client/libqpc/address.h"
 
-enum { WAIT_MS = 100, CANCEL_MS = 20000, RETRIES = 6, BATCH_MAX = 100000 };
+enum { WAIT_MS = 100, CANCEL_MS = 20000, RECORD_MS = 10000, KEPT_MS = 1000 };
+enum { RETRIES = 6, BATCH_MAX = 100000 };
 
 // ---- one number over all batches ----
 
@@ -397,6 +398,27 @@ static qpc_status ask_dt(cli *c, uint64_t world, double *ret, qpc_error *err) {
     return status;
 }
 
+/// Times and path of a run. What was recorded last may still be on its way to the file: wait for it,
+/// until the file is closed or wait_ms have passed.
+static qpc_status read_recorded(cli *c, const char *run, int64_t steps, int64_t wait_ms,
+                                cli_times *ret_times, char *ret_path, size_t path_size,
+                                qpc_error *err) {
+    int64_t deadline = qpc_now_ms() + wait_ms;
+    for (;;) {
+        char id[33], state[16];
+        qpc_value entry = qpc_nil();
+        if (cli_find_run(c, run, id, &entry) != CLI_OK)
+            return qpc_fail(err, QPC_ERR_NOT_FOUND, "the server does not list it");
+        cli_text(&entry, "path", ret_path, path_size);
+        bool closed = strcmp(cli_text(&entry, "state", state, sizeof state), "recording") != 0;
+        qpc_value_fini(&entry);
+        qpc_status status = cli_read_times(c, run, ret_times, err);
+        if (status != QPC_OK || ret_times->steps >= steps || closed || qpc_now_ms() > deadline)
+            return status;
+        pause_ms(10);
+    }
+}
+
 /// Step a world that exists, and tell how it went.
 static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_options *o,
                           const char *name) {
@@ -435,15 +457,10 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     qpc_error ignored;
     if (!o->keep && qpc_client_world_destroy(c->client, receipt->world, &ignored) != QPC_OK)
         cli_warn(c, "world %llu: %s", (unsigned long long)receipt->world, ignored.message);
-    if (receipt->run[0] != '\0') {
-        char id[33];
-        qpc_value entry = qpc_nil();
-        if (cli_read_times(c, receipt->run, &times, &err) != QPC_OK)
-            cli_warn(c, "no figures of the run: %s", err.message);
-        if (cli_find_run(c, receipt->run, id, &entry) == CLI_OK)
-            cli_text(&entry, "path", path, sizeof path);
-        qpc_value_fini(&entry);
-    }
+    if (receipt->run[0] != '\0' &&
+        read_recorded(c, receipt->run, r.total.reached, o->keep ? KEPT_MS : RECORD_MS, &times, path,
+                      sizeof path, &err) != QPC_OK)
+        cli_warn(c, "no figures of the run: %s", err.message);
     if (code == CLI_OK && r.positions != NULL &&
         write_positions(&r, o->positions_path, &err) != QPC_OK)
         code = cli_fail(c, CLI_BAD_FILE, &err, NULL);

@@ -347,15 +347,13 @@ class Client:
         """Next frame of a subscription (None: of any), or None if none came in time."""
         timeout = self.timeout if timeout is ... else timeout
         end = None if timeout is None else time.monotonic() + timeout
-        seen = 0
         while True:
-            for i in range(seen, len(self._kept)):
+            for i in range(len(self._kept)):
                 method, frame = self._kept[i]
                 if method == "frame" and subscription in (None, frame["subscription"]):
                     del self._kept[i]
                     head = {key: frame.pop(key) for key in Frame._fields[:-1]}
                     return Frame(fields=frame, **head)
-            seen = len(self._kept) if self.dropped == 0 else 0
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 return None
