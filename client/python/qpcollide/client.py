@@ -10,6 +10,7 @@ code, name, message and data. ConnectionLost and Timeout are of this side.
 
 import collections
 import hashlib
+import os
 import socket
 import time
 
@@ -95,9 +96,10 @@ def parse_address(text):
     return "tcp", host, int(port)
 
 
-def connect(address=DEFAULT_ADDRESS, **options):
-    """Client(address, ...): "host:port", "host", "[ipv6]:port" or "unix:/path"."""
-    return Client(address, **options)
+def connect(address=None, **options):
+    """Client(address, ...): "host:port", "host", "[ipv6]:port" or "unix:/path"; by default what
+    $QPC_SERVER says, else 127.0.0.1:7447."""
+    return Client(address or os.environ.get("QPC_SERVER") or DEFAULT_ADDRESS, **options)
 
 
 class Client:
