@@ -307,28 +307,46 @@ static int compare_keys(const void *a, const void *b) {
     return order != 0 ? order : (x->str.size > y->str.size) - (x->str.size < y->str.size);
 }
 
-/// Two equal keys make a message ambiguous. *ret: the second of the two, or NULL. Small maps pair
-/// by pair; large ones sorted, so that many keys do not cost the square of their number.
+static bool keys_equal(const qpc_value *a, const qpc_value *b) {
+    return a->str.size == b->str.size && memcmp(a->str.bytes, b->str.bytes, a->str.size) == 0;
+}
+
+/// Eight bits from the size and the ends of a key; good enough to tell the names of one map apart.
+static uint8_t key_slot(const qpc_value *key) {
+    uint64_t head = 0, tail = 0;
+    size_t n = key->str.size < sizeof head ? key->str.size : sizeof head;
+    memcpy(&head, key->str.bytes, n);
+    memcpy(&tail, key->str.bytes + (key->str.size - n), n);
+    uint64_t mixed = (head ^ (tail << 7 | tail >> 57) ^ key->str.size) * 0x9e3779b97f4a7c15ULL;
+    return (uint8_t)(mixed >> 56);
+}
+
+/// Two equal keys make a message ambiguous. *ret: the second of the two, or NULL. Maps of the usual
+/// size go through a table on the stack, small enough that keys chosen to collide cost little;
+/// larger ones are sorted, so that many keys do not cost the square of their number.
 static qpc_status find_duplicate(const qpc_value *map, const qpc_value **ret) {
-    enum { SMALL = 24 };
+    enum { TABLE_MOST = 128 };
+    const qpc_pair *pairs = map->map.pairs;
     int32_t count = map->map.count;
-    const qpc_pair *small[SMALL], **sorted = small;
     *ret = NULL;
-    if (count > SMALL) {
-        sorted = qpc_alloc_array((size_t)count, sizeof *sorted);
-        if (sorted == NULL) return QPC_ERR_MEMORY;
-    }
-    for (int32_t i = 0; i < count; i++) sorted[i] = &map->map.pairs[i];
-    if (count > SMALL) {
-        qsort(sorted, (size_t)count, sizeof *sorted, compare_keys);
-        for (int32_t i = 1; i < count && *ret == NULL; i++)
-            if (compare_keys(&sorted[i - 1], &sorted[i]) == 0) *ret = &sorted[i]->key;
-        qpc_free(sorted);
+    if (count <= TABLE_MOST) {
+        uint8_t first[256] = {0}, next[TABLE_MOST]; // numbers of pairs from 1; 0 ends a chain
+        for (int32_t i = 0; i < count; i++) {
+            uint8_t slot = key_slot(&pairs[i].key);
+            for (int32_t j = first[slot]; j != 0; j = next[j - 1])
+                if (keys_equal(&pairs[j - 1].key, &pairs[i].key)) *ret = &pairs[i].key;
+            next[i] = first[slot];
+            first[slot] = (uint8_t)(i + 1);
+        }
         return QPC_OK;
     }
-    for (int32_t i = 1; i < count; i++)
-        for (int32_t j = 0; j < i; j++)
-            if (compare_keys(&sorted[i], &sorted[j]) == 0) *ret = &sorted[i]->key;
+    const qpc_pair **sorted = qpc_alloc_array((size_t)count, sizeof *sorted);
+    if (sorted == NULL) return QPC_ERR_MEMORY;
+    for (int32_t i = 0; i < count; i++) sorted[i] = &pairs[i];
+    qsort(sorted, (size_t)count, sizeof *sorted, compare_keys);
+    for (int32_t i = 1; i < count && *ret == NULL; i++)
+        if (keys_equal(&sorted[i - 1]->key, &sorted[i]->key)) *ret = &sorted[i]->key;
+    qpc_free(sorted);
     return QPC_OK;
 }
 
@@ -511,10 +529,14 @@ typedef struct sink {
 
 static int sink_write(void *data, const char *bytes, size_t size) {
     sink *s = data;
-    if (s->failed || qpc_buffer_append(s->buffer, bytes, size) != QPC_OK) {
+    qpc_buffer *buffer = s->buffer;
+    if (s->failed) return -1;
+    if (size > buffer->capacity - buffer->size && qpc_buffer_reserve(buffer, size) != QPC_OK) {
         s->failed = true;
         return -1;
     }
+    memcpy(buffer->data + buffer->size, bytes, size);
+    buffer->size += size;
     return 0;
 }
 

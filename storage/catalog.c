@@ -9,6 +9,7 @@
 #include "schema_catalog.h"
 #include "storage/store.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -94,6 +95,7 @@ qpc_status qpc_catalog_next_world(qpc_writer *writer, uint64_t *ret, qpc_error *
     pthread_mutex_lock(&c->mutex);
     qpc_status status = QPC_OK;
     int64_t value = 0;
+    errno = 0;
     int rc = sqlite3_step(c->next_world);
     if (rc == SQLITE_ROW) {
         value = sqlite3_column_int64(c->next_world, 0);
@@ -246,6 +248,7 @@ qpc_status qpc_catalog_add_run(qpc_catalog *c, const qpc_run_def *def, const cha
     sqlite3_bind_text(s, 4, file, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 5, (int64_t)def->scene_hash);
     sqlite3_bind_double(s, 6, now_real());
+    errno = 0;
     int rc = sqlite3_step(s);
     qpc_status status = QPC_OK;
     if ((rc & 0xff) == SQLITE_CONSTRAINT)

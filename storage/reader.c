@@ -1,11 +1,10 @@
 /// Reading run files. Every call is one read transaction of its own, ended before it returns.
 ///
 /// Which connection is right depends on what lies beside the main file:
-///   WAL header, a -wal beside it      a recording, alive or killed: an ordinary read-only connection
-///   WAL header, no -wal               closed while a reader had it open: immutable; if its state says
-///                                     `recording`, a copy without its -wal: refused
-///   rollback header                   closed, exported, or recorded without WAL: ordinary; `recording`
-///                                     in TRUNCATE mode without a -journal is a bare copy: refused
+///   a -wal with bytes, or a -journal   a recording, alive or killed: an ordinary read-only connection
+///   an empty -wal                      the same, unless the state in the main file says it ended
+///   nothing                            closed, crashed or exported: immutable. State `recording`: a
+///                                      copy of a recording without its -wal: refused
 #include "storage/reader.h"
 
 #include "base/array.h"
@@ -40,12 +39,15 @@ struct qpc_reader {
     sqlite3_stmt *frames, *ends, *contacts, *mesh, *commands, *events, *non_finite;
 };
 
-static bool beside(const char *path, const char *suffix) {
+/// Size of a file beside path; -1: there is none.
+static int64_t size_beside(const char *path, const char *suffix) {
     char name[4096];
     struct stat st;
-    return snprintf(name, sizeof name, "%s%s", path, suffix) < (int)sizeof name &&
-           stat(name, &st) == 0;
+    if (snprintf(name, sizeof name, "%s%s", path, suffix) >= (int)sizeof name) return -1;
+    return stat(name, &st) == 0 ? (int64_t)st.st_size : -1;
 }
+
+static bool beside(const char *path, const char *suffix) { return size_beside(path, suffix) >= 0; }
 
 /// SQLite's error, with the path even where SQLite gives none.
 static qpc_status read_failed(qpc_reader *r, int rc, const char *what, qpc_error *err) {
@@ -80,35 +82,58 @@ static qpc_status read_state(sqlite3 *db, char out[2][16], qpc_error *err) {
     return status;
 }
 
-static qpc_status open_db(const char *path, sqlite3 **ret, qpc_error *err) {
+/// The ways to open a file beside which no -wal lies, or an empty one; *ret stays NULL if the ordinary
+/// way is right. Immutable connections read rollback and WAL headers alike and make no files.
+static qpc_status open_alone(const char *path, bool empty_wal, sqlite3 **ret, qpc_error *err) {
     sqlite3 *db = NULL;
     char text[2][16];
-    if (!beside(path, "-wal")) {
-        // Immutable connections make no files, and see rollback and WAL headers alike.
-        qpc_status status =
-            qpc_store_open(path, QPC_OPEN_IMMUTABLE, QPC_RUN_APPLICATION_ID, NULL, &db, err);
-        if (status != QPC_OK) return status;
-        status = read_state(db, text, err);
-        bool journal = beside(path, "-journal");
+    qpc_status status =
+        qpc_store_open(path, QPC_OPEN_IMMUTABLE, QPC_RUN_APPLICATION_ID, NULL, &db, err);
+    if (status != QPC_OK) return status;
+    status = read_state(db, text, err);
+    if (empty_wal || beside(path, "-journal")) {
+        // A recording between two checkpoints or commits, or what a killed one left; unless it ended.
         bool ended = status == QPC_OK && strcmp(text[0], "created") != 0 &&
                      strcmp(text[0], "recording") != 0;
-        if (ended && !journal) {
+        if (ended && !beside(path, "-journal")) {
             *ret = db;
             return QPC_OK;
         }
-        // Not ended. A killed process may have left a journal to roll back, and a recording is about
-        // to have its -wal: both are for the ordinary way. Else nothing stands beside it: a bare copy.
-        // VACUUM INTO of a recording gives a rollback header: consistent, whatever its state says.
-        bool vacuumed = false;
-        if (status == QPC_OK && !journal && strcmp(text[0], "recording") == 0 &&
-            strcmp(text[1], "wal") == 0)
-            vacuumed = !qpc_store_header_is_wal(db);
         sqlite3_close_v2(db);
-        db = NULL;
-        if (status != QPC_OK && !journal && !beside(path, "-wal")) return status;
-        if (status == QPC_OK && strcmp(text[0], "recording") == 0 && !journal && !vacuumed &&
-            !beside(path, "-wal"))
-            return incomplete(path, err);
+        return QPC_OK;
+    }
+    if (status == QPC_OK && strcmp(text[0], "created") == 0) {
+        // Just made and about to have its -wal, or a copy taken before the first checkpoint, without
+        // a frame in it.
+        for (int i = 0; i < 20; i++) {
+            if (beside(path, "-wal") || beside(path, "-journal")) {
+                sqlite3_close_v2(db);
+                return QPC_OK;
+            }
+            usleep(10000);
+        }
+    } else if (status == QPC_OK && strcmp(text[0], "recording") == 0) {
+        // VACUUM INTO of a recording in WAL mode gives a rollback header: a whole copy.
+        if (strcmp(text[1], "wal") != 0 || qpc_store_header_is_wal(db))
+            status = incomplete(path, err);
+    }
+    if (status != QPC_OK) {
+        sqlite3_close_v2(db);
+        return status;
+    }
+    *ret = db;
+    return QPC_OK;
+}
+
+static qpc_status open_db(const char *path, sqlite3 **ret, qpc_error *err) {
+    sqlite3 *db = NULL;
+    int64_t wal = size_beside(path, "-wal");
+    if (wal <= 0) {
+        qpc_status status = open_alone(path, wal == 0, &db, err);
+        if (status != QPC_OK || db != NULL) {
+            if (status == QPC_OK) *ret = db;
+            return status;
+        }
     }
     qpc_status status = qpc_store_open(path, QPC_OPEN_READ, QPC_RUN_APPLICATION_ID, NULL, &db, err);
     if (status == QPC_OK) {
@@ -676,7 +701,11 @@ qpc_status qpc_run_export(const char *path, const char *out_path, qpc_error *err
     int rc = sqlite3_open_v2(temporary, &to,
                              SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK) {
-        status = qpc_store_fail(to, rc, "the export cannot be made", err);
+        status = to == NULL ? qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory", out_path)
+                            : qpc_fail(err, QPC_ERR_IO, "%s: the export cannot be made: %s", out_path,
+                                       sqlite3_system_errno(to) != 0
+                                           ? qpc_store_why(sqlite3_system_errno(to))
+                                           : sqlite3_errmsg(to));
         goto out;
     }
     sqlite3_extended_result_codes(to, 1);

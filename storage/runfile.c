@@ -11,6 +11,7 @@
 #include "storage/store.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -472,6 +473,7 @@ qpc_status qpc_runfile_checkpoint(qpc_runfile *file, bool *ret_blocked, qpc_erro
     *ret_blocked = false;
     if (!qpc_runfile_wants_checkpoint(file)) return QPC_OK;
     int in_log = 0, done = 0;
+    errno = 0;
     int rc = sqlite3_wal_checkpoint_v2(file->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &done);
     bool blocked = (rc & 0xff) == SQLITE_BUSY || (rc == SQLITE_OK && done < in_log);
     if (rc != SQLITE_OK && !blocked) return qpc_store_fail(file->db, rc, "cannot checkpoint", err);
@@ -530,7 +532,7 @@ qpc_status qpc_runfile_recover(const char *path, qpc_run_totals *ret, bool *ret_
                                qpc_error *err) {
     sqlite3 *db = NULL;
     qpc_run_totals totals = {0};
-    int64_t frame_step = 0, recording = 0;
+    int64_t frame_step = 0, recording = 0, closed = 0;
     qpc_status status = qpc_store_open(path, QPC_OPEN_WRITE, QPC_RUN_APPLICATION_ID, NULL, &db, err);
     if (status != QPC_OK) return status;
     status = qpc_store_get_int(db, "SELECT coalesce(max(step), 0) FROM steps", &totals.steps, err);
@@ -544,12 +546,15 @@ qpc_status qpc_runfile_recover(const char *path, qpc_run_totals *ret, bool *ret_
     if (status == QPC_OK)
         status = qpc_store_get_int(db, "SELECT count(*) FROM run WHERE state IN ('created', 'recording')",
                                    &recording, err);
+    // A process may also have been killed after it had marked the file and before the catalogue.
+    if (status == QPC_OK)
+        status = qpc_store_get_int(db, "SELECT count(*) FROM run WHERE state = 'closed'", &closed, err);
     if (frame_step > totals.steps) totals.steps = frame_step;
     if (status == QPC_OK && recording > 0) status = mark_state(db, "crashed", err);
     qpc_store_close(db);
     if (status != QPC_OK) return status;
     totals.bytes = size_of(path, "");
     *ret = totals;
-    *ret_crashed = recording > 0;
+    *ret_crashed = closed == 0;
     return QPC_OK;
 }

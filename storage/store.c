@@ -34,10 +34,21 @@ void qpc_store_copy_text(char *out, size_t size, const char *text) {
     out[n] = '\0';
 }
 
+/// The errno behind an I/O error. SQLite keeps it for some errors only (not for those of COMMIT); its
+/// VFS knows the last one of this thread, which is ours since we set errno to 0 before a step.
+static int errno_of(sqlite3 *db) {
+    sqlite3_vfs *vfs = NULL;
+    int code = 0;
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) == SQLITE_OK && vfs != NULL &&
+        vfs->xGetLastError != NULL)
+        code = vfs->xGetLastError(vfs, 0, NULL);
+    return code != 0 ? code : sqlite3_system_errno(db);
+}
+
 qpc_status qpc_store_fail(sqlite3 *db, int rc, const char *what, qpc_error *err) {
     if (db == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory", what);
+    int system_error = errno_of(db);
     const char *path = sqlite3_db_filename(db, "main");
-    int system_error = sqlite3_system_errno(db);
     qpc_status status = QPC_ERR_INTERNAL;
     bool show_errno = false;
     switch (rc & 0xff) {
@@ -143,6 +154,7 @@ bool qpc_store_is_wal(sqlite3 *db) {
 // ---- statements ----
 
 qpc_status qpc_store_exec(sqlite3 *db, const char *sql, qpc_error *err) {
+    errno = 0;
     int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
     if (rc == SQLITE_OK) return QPC_OK;
     char what[64];
@@ -160,6 +172,7 @@ qpc_status qpc_store_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret, q
 }
 
 qpc_status qpc_store_run(sqlite3 *db, sqlite3_stmt *statement, const char *what, qpc_error *err) {
+    errno = 0;
     int rc = sqlite3_step(statement);
     qpc_status status = QPC_OK;
     if (rc != SQLITE_DONE) status = qpc_store_fail(db, rc, what, err);

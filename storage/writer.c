@@ -637,8 +637,8 @@ qpc_status qpc_writer_create(const qpc_writer_options *options, qpc_writer **ret
     if (options->data_dir == NULL || options->data_dir[0] == '\0')
         return qpc_fail(err, QPC_ERR_INVALID, "no data folder is given");
     if (strlen(options->data_dir) > DATA_DIR_MAX)
-        return qpc_fail(err, QPC_ERR_LIMIT, "data folder %s: the path is longer than %d bytes",
-                        options->data_dir, DATA_DIR_MAX);
+        return qpc_fail(err, QPC_ERR_LIMIT, "the path of the data folder is longer than %d bytes: %s",
+                        DATA_DIR_MAX, options->data_dir);
     qpc_writer *w = qpc_calloc(1, sizeof *w);
     if (w == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the writer");
     w->options = *options;

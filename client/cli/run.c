@@ -355,13 +355,17 @@ static cli_exit override(const cli *c, qpc_value *scene, const run_options *o) {
 }
 
 /// A scene that the server refuses is a bad scene; other refusals are the server's.
-static cli_exit fail_create(const cli *c, qpc_error *err, const char *path) {
+static cli_exit fail_create(const cli *c, qpc_error *err, const char *path,
+                            const qpc_value *scene_map) {
     bool answered = c->client != NULL && qpc_client_answered(c->client);
     bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC);
     if (!scene) return cli_fail_call(c, err);
     qpc_error why = *err;
     qpc_fail(err, why.status, "%s: %s", path, why.message);
-    return cli_fail(c, CLI_BAD_FILE, err, qpc_client_error_data(c->client));
+    const qpc_value *data = qpc_client_error_data(c->client);
+    cli_exit code = cli_fail(c, CLI_BAD_FILE, err, data);
+    cli_print_pairs(stderr, cli_at(data, "close_pairs"), cli_at(scene_map, "bodies"));
+    return code;
 }
 
 static void print_remarks(const cli *c, const qpc_value *answer) {
@@ -400,7 +404,8 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     qpc_status status = qpc_random_bytes(random, sizeof random, &err);
     if (status == QPC_OK) qpc_hex_encode(random, sizeof random, r.key_base);
     if (status == QPC_OK && o->steps < 0) {
-        status = ask_dt(c, receipt->world, &dt, &err);
+        dt = cli_real(receipt->message.value, "dt", 0);
+        if (!(dt > 0)) status = ask_dt(c, receipt->world, &dt, &err);
         if (status == QPC_OK) r.steps = (int64_t)ceil(o->seconds / dt - 1e-9);
     }
     if (status == QPC_OK) status = run_steps(&r, name, &err);
@@ -497,7 +502,7 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
         scene_name(&scene, path, o.name, name, sizeof name);
         qpc_world_receipt receipt;
         if (qpc_client_world_create(c->client, &scene, name, false, &receipt, &err) != QPC_OK) {
-            code = fail_create(c, &err, path);
+            code = fail_create(c, &err, path, &scene);
         } else {
             print_remarks(c, receipt.message.value);
             code = run_world(c, &receipt, &o, name);
@@ -530,7 +535,7 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
     qpc_world_receipt receipt = {0};
     if (code == CLI_OK &&
         qpc_client_world_create(c->client, &scene, NULL, true, &receipt, &err) != QPC_OK) {
-        code = fail_create(c, &err, path);
+        code = fail_create(c, &err, path, &scene);
     } else if (code == CLI_OK) {
         const qpc_value *answer = receipt.message.value;
         if (c->json) {

@@ -192,6 +192,13 @@ static void write_not_finite(bool vt, qpc_ccd_result *ret) {
     ret->weight[vt ? 1 : 2] = -1;
 }
 
+static inline void write_miss(int iterations, qpc_ccd_result *ret) {
+    ret->outcome = QPC_CCD_MISS;
+    ret->toi = 1;
+    ret->uncertain = false;
+    ret->iterations = iterations;
+}
+
 /// Everything after the first look: the general loop from time t, iteration count `iteration`.
 static __attribute__((noinline)) void advance(bool vt, const motion *m, double stop, double t,
                                               int iteration, qpc_ccd_result *ret) {
@@ -232,10 +239,7 @@ static __attribute__((noinline)) void advance(bool vt, const motion *m, double s
             return;
         }
         if (end >= 1) {
-            ret->outcome = QPC_CCD_MISS;
-            ret->toi = 1;
-            ret->uncertain = false;
-            ret->iterations = iteration;
+            write_miss(iteration, ret);
             return;
         }
         look = fmax(look, end - t);
@@ -243,8 +247,10 @@ static __attribute__((noinline)) void advance(bool vt, const motion *m, double s
     }
 }
 
+/// start: NULL, or where the distance at the start goes (the `keep` forms, with tol the largest
+/// tolerance).
 ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, double s, double tol,
-                          qpc_ccd_result *ret) {
+                          qpc_ccd_result *ret, double *start) {
     const int count = vt ? 3 : 4;
     double M = 0, sum = 0;
     for (int i = 0; i < count; i++) {
@@ -256,6 +262,7 @@ ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, doubl
     }
     if (!(sum + s + tol < 1e100)) {
         write_not_finite(vt, ret);
+        if (start != NULL) *start = 0;
         return;
     }
     // The floor keeps squares of lengths above it representable; it matters to nothing real.
@@ -280,46 +287,67 @@ ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, doubl
     AXIS(z);
 #undef AXIS
     if (apart) {
-        ret->outcome = QPC_CCD_MISS;
-        ret->toi = 1;
-        ret->uncertain = false;
-        ret->iterations = 0;
+        write_miss(0, ret);
         return;
     }
 
     motion m = {w0, w1, M, thr};
-    double stop = fmax(s + tol, s + 4 * E), end = -1;
     qpc_vec3 c = nearest(vt, w0);
     double distance = v3_norm(c);
+    if (start != NULL) {
+        *start = distance;
+        double keep = distance > s * (1 + 1e-6) ? s : 0.9 * distance;
+        tol = fmin(tol, 0.1 * (distance - keep));
+        s = keep;
+        m.threshold = s * (1 + 16 * unit_roundoff) + E;
+    }
+    double stop = fmax(s + tol, s + 4 * E), end = -1;
     if (distance > stop) {
         end = certificate(count, &m, v3_scale(1 / distance, c), 0, NULL);
         if (end >= 1) {
-            ret->outcome = QPC_CCD_MISS;
-            ret->toi = 1;
-            ret->uncertain = false;
-            ret->iterations = 1;
+            write_miss(1, ret);
             return;
         }
     }
     advance(vt, &m, stop, end > 0 ? end : 0, end > 0, ret);
 }
 
+static inline void vt_pairs(const qpc_vec3 x[4], qpc_vec3 w[3]) {
+    for (int i = 0; i < 3; i++) w[i] = v3_sub(x[0], x[i + 1]);
+}
+
+static inline void ee_pairs(const qpc_vec3 x[4], qpc_vec3 w[4]) {
+    for (int i = 0; i < 4; i++) w[i] = v3_sub(x[i >> 1], x[2 + (i & 1)]);
+}
+
 void qpc_ccd_vt(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,
                 qpc_ccd_result *ret) {
     qpc_vec3 w0[3], w1[3];
-    for (int i = 0; i < 3; i++) {
-        w0[i] = v3_sub(x0[0], x0[i + 1]);
-        w1[i] = v3_sub(x1[0], x1[i + 1]);
-    }
-    detect(true, w0, w1, s, tol, ret);
+    vt_pairs(x0, w0);
+    vt_pairs(x1, w1);
+    detect(true, w0, w1, s, tol, ret, NULL);
 }
 
 void qpc_ccd_ee(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,
                 qpc_ccd_result *ret) {
     qpc_vec3 w0[4], w1[4];
-    for (int i = 0; i < 4; i++) {
-        w0[i] = v3_sub(x0[i >> 1], x0[2 + (i & 1)]);
-        w1[i] = v3_sub(x1[i >> 1], x1[2 + (i & 1)]);
-    }
-    detect(false, w0, w1, s, tol, ret);
+    ee_pairs(x0, w0);
+    ee_pairs(x1, w1);
+    detect(false, w0, w1, s, tol, ret, NULL);
+}
+
+void qpc_ccd_vt_keep(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double most,
+                     qpc_ccd_result *ret, double *ret_start) {
+    qpc_vec3 w0[3], w1[3];
+    vt_pairs(x0, w0);
+    vt_pairs(x1, w1);
+    detect(true, w0, w1, s, most, ret, ret_start);
+}
+
+void qpc_ccd_ee_keep(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double most,
+                     qpc_ccd_result *ret, double *ret_start) {
+    qpc_vec3 w0[4], w1[4];
+    ee_pairs(x0, w0);
+    ee_pairs(x1, w1);
+    detect(false, w0, w1, s, most, ret, ret_start);
 }

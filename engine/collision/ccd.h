@@ -31,4 +31,13 @@ void qpc_ccd_vt(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol
 void qpc_ccd_ee(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,
                 qpc_ccd_result *ret);
 
+/// For pairs that may start closer than s: with d0 the distance at the start, written to ret_start
+/// unless the answer is a miss at s, the pair is tested at s if d0 > s (1 + 1e-6), else at 0.9 d0,
+/// with tolerance 0.1 (d0 - what is tested), at most `most`. So a pair that leaves is a miss
+/// wherever it starts (d0 above rounding), and AT_START is left to pairs that touch.
+void qpc_ccd_vt_keep(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double most,
+                     qpc_ccd_result *ret, double *ret_start);
+void qpc_ccd_ee_keep(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double most,
+                     qpc_ccd_result *ret, double *ret_start);
+
 #endif

@@ -32,6 +32,22 @@ static void static_planes(qpc_mesh_part *m, const double *x) {
     }
 }
 
+/// Directions away from each edge in its first two triangles that have one, in nodes' positions.
+static void static_tangents(qpc_mesh_part *m, const double *x) {
+    const qpc_topology *t = m->topology;
+    for (int32_t e = 0; e < m->edge_count; e++) {
+        double *to = m->tangent + 6 * (int64_t)e;
+        int32_t first = t->edge_triangle_start[e], last = t->edge_triangle_start[e + 1] - 1;
+        memset(to, 0, 6 * sizeof *to);
+        m->beside[2 * e] = t->edge_triangle[first];
+        m->beside[2 * e + 1] = t->edge_triangle[last > first ? first + 1 : first];
+        for (int s = 0; s < 2; s++)
+            v3_store(to + 3 * s, qpc_edge_tangent(m, x, e, m->beside[2 * e + s]));
+        m->flat[e] = last == first + 1 && v3_norm2(v3_load(to)) > 0.5 &&
+                     v3_norm(v3_add(v3_load(to), v3_load(to + 3))) < 1e-10;
+    }
+}
+
 static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surface,
                            const double *x, int64_t *triangles, int64_t *edges, qpc_error *err) {
     qpc_mesh_part *m = &det->meshes[det->mesh_count++];
@@ -65,7 +81,12 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     if (status != QPC_OK || m->moving) return status;
     m->plane = qpc_alloc_array((size_t)m->triangle_count, 4 * sizeof *m->plane);
     if (m->plane == NULL) return no_memory(err);
+    m->tangent = qpc_alloc_array((size_t)m->edge_count, 6 * sizeof *m->tangent);
+    m->beside = qpc_alloc_array((size_t)m->edge_count, 2 * sizeof *m->beside);
+    m->flat = qpc_alloc_array((size_t)m->edge_count, 1);
+    if (m->tangent == NULL || m->beside == NULL || m->flat == NULL) return no_memory(err);
     static_planes(m, x);
+    static_tangents(m, x);
     return QPC_OK;
 }
 
@@ -219,6 +240,9 @@ void qpc_detector_destroy(qpc_detector *det) {
         qpc_free(m->triangle_box);
         qpc_free(m->edge_box);
         qpc_free(m->plane);
+        qpc_free(m->tangent);
+        qpc_free(m->beside);
+        qpc_free(m->flat);
         qpc_free(m->reference);
     }
     for (int32_t i = 0; i < det->chain_count; i++) {

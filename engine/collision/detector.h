@@ -29,6 +29,10 @@ typedef struct qpc_mesh_part {
     qpc_bvh *bvh;
     qpc_fbox *triangle_box, *edge_box;
     double *plane;     // static: (triangles x 4) unit normal and offset from origin; zeros if none
+    double *tangent;   // static: (edges x 6) in-face directions away from the edge of two of its
+                       // triangles, zeros if none
+    int32_t *beside;   // static: (edges x 2) those triangles
+    uint8_t *flat;     // static: (edges) 1: its two triangles lie in one plane, on either side
     double *reference; // moving: (nodes x 3) where the boxes were taken
     double slack;      // moving: nodes within this of the reference need no new boxes, m
     double last_step;  // moving: largest motion of a coordinate in the last tested motion, m
@@ -83,6 +87,8 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
                             qpc_error *err);
 /// Float boxes of a mesh part at positions x, and its tree if there is one already.
 void qpc_mesh_part_fit(qpc_mesh_part *m, const double *x);
+/// Direction in a triangle's plane away from its edge e; zero if the triangle has no area.
+qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle);
 /// Ask a chain's tree for edges whose fat box overlaps; appends edge numbers within the chain.
 qpc_status qpc_chain_query(const qpc_chain_part *chain, const qpc_dbox *box, qpc_items *ret,
                            uint64_t *box_tests);

@@ -186,13 +186,13 @@ static bool holds(const qpc_dbox *b, const double *p) {
 static qpc_dbox fat_box(const qpc_chain_part *c, const double *p0, const double *p1,
                         qpc_vec3 motion) {
     double step = fmax(fabs(motion.x), fmax(fabs(motion.y), fabs(motion.z)));
-    double lead = step > 0 ? fmin(6, c->lead_max / step) : 0;
+    double lead = step > 0 ? fmin(2, c->lead_max / step) : 0;
     double ahead[3] = {p1[0] + lead * motion.x, p1[1] + lead * motion.y, p1[2] + lead * motion.z};
     qpc_dbox b = qpc_dbox_empty();
     qpc_dbox_add(&b, p0);
     qpc_dbox_add(&b, p1);
     qpc_dbox_add(&b, ahead);
-    return qpc_dbox_grow(&b, 0.25 * c->radius + fmin(step, c->radius));
+    return qpc_dbox_grow(&b, 0.1 * c->radius);
 }
 
 /// Lists of edge k against meshes, and of the vertices it answers for if they have new boxes.

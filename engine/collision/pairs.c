@@ -56,8 +56,7 @@ static const int32_t *edge_nodes(const qpc_mesh_part *m, int32_t e) {
     return m->topology->edge_vertex + 2 * (int64_t)e;
 }
 
-/// Direction in a triangle's plane away from its edge e; zero if the triangle has no area.
-static qpc_vec3 tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {
+qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {
     if (m->topology->triangle_degenerate[triangle]) return v3(0, 0, 0);
     const int32_t *v = m->triangles + 3 * (int64_t)triangle, *w = edge_nodes(m, e);
     int32_t opposite = v[0] != w[0] && v[0] != w[1] ? v[0] : v[1] != w[0] && v[1] != w[1] ? v[1] : v[2];
@@ -76,7 +75,7 @@ static bool edge_is_nearest(const qpc_mesh_part *m, const double *x, int32_t e, 
     qpc_vec3 level = v3(0, 0, 0);
     bool has_level = false;
     for (int32_t i = t->edge_triangle_start[e]; i < t->edge_triangle_start[e + 1]; i++) {
-        qpc_vec3 u = tangent(m, x, e, t->edge_triangle[i]);
+        qpc_vec3 u = qpc_edge_tangent(m, x, e, t->edge_triangle[i]);
         double rise = v3_dot(d, u);
         if (rise > eps) return false;
         if (!sharp || rise < -eps || !(v3_norm2(u) > 0)) continue;
@@ -227,6 +226,60 @@ static void load(const double *x, const int32_t node_of[4], qpc_vec3 p[4]) {
     for (int k = 0; k < 4; k++) p[k] = node(x, node_of[k]);
 }
 
+static void load_vt(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                    int32_t t, qpc_vec3 p[4]) {
+    const int32_t *v = m->triangles + 3 * (int64_t)t;
+    p[0] = node(x, c->first_node + k);
+    for (int i = 0; i < 3; i++) p[1 + i] = node(x, m->first_node + v[i]);
+}
+
+static void load_ee(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
+                    int32_t e, qpc_vec3 p[4]) {
+    const int32_t *v = edge_nodes(m, e);
+    p[0] = node(x, c->first_node + k);
+    p[1] = node(x, qpc_chain_next(c, k));
+    for (int i = 0; i < 2; i++) p[2 + i] = node(x, m->first_node + v[i]);
+}
+
+// Quick forerunners of the cones, for static meshes: they reject only what the cones would, with
+// `slack` far above their eps. At a mesh vertex, the edge that falls least from the cable passes
+// them whenever the vertex passes its cone: with d.u' <= d.u <= 0 for an edge u' of a triangle at u,
+// its tangent t has d.t = (d.u' - cos d.u) / sin <= d.u tan(angle / 2) <= 0.
+static const double slack = 1e-7;
+
+/// All of a cable edge lies on the inner side of a tangent of a mesh edge, or the surface is flat
+/// there.
+static bool behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach) {
+    if (m->moving) return false;
+    if (m->flat[e]) return true;
+    const double *t = m->tangent + 6 * (int64_t)e;
+    qpc_vec3 a = v3_sub(p[0], p[2]), b = v3_sub(p[1], p[2]);
+    for (int s = 0; s < 2; s++, t += 3) {
+        qpc_vec3 u = v3_load(t);
+        if (v3_dot(a, u) > slack * reach && v3_dot(b, u) > slack * reach) return true;
+    }
+    return false;
+}
+
+/// A vertex is outside a triangle across edges of which each leads up into its other triangle.
+static bool beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4], double reach) {
+    if (m->moving) return false;
+    bool outside = false;
+    for (int side = 0; side < 3; side++) {
+        int32_t e = m->topology->triangle_edge[3 * (int64_t)t + side];
+        if (e < 0) return false;
+        int mine = m->beside[2 * e] == t ? 0 : 1;
+        if (m->beside[2 * e + mine] != t) return false; // one of many triangles at this edge
+        const double *u = m->tangent + 6 * (int64_t)e;
+        qpc_vec3 a = v3_sub(p[0], p[1 + side]);
+        if (!(v3_dot(a, v3_load(u + 3 * mine)) < -slack * reach)) continue;
+        if (m->beside[2 * e + 1 - mine] == t) return false; // the rim
+        if (!(v3_dot(a, v3_load(u + 3 * (1 - mine))) > slack * reach)) return false;
+        outside = true;
+    }
+    return outside;
+}
+
 static void fill(qpc_contact *c, const qpc_closest *near) {
     memcpy(c->weight, near->weight, sizeof c->weight);
     c->distance = near->distance;
@@ -304,6 +357,8 @@ typedef struct side {
     qpc_vec3 p[4];   // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
     int32_t points;
     double beyond;   // farther than this to one side of a plane is out of reach
+    qpc_vec3 across[2];      // edges: directions across the edge, and what the motion covers of
+    double low[2], high[2];  // them, grown by the reach
 } side;
 
 static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const double *x1,
@@ -323,6 +378,36 @@ static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const d
     for (int32_t i = 0; i < s->points; i++)
         size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z));
     s->beyond = reach + 64 * DBL_EPSILON * size;
+    if (a == b) return;
+    qpc_vec3 along = unit(v3_sub(s->p[1], s->p[0]));
+    double x = fabs(along.x), y = fabs(along.y), z = fabs(along.z);
+    qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
+    s->across[0] = unit(v3_cross(along, axis));
+    s->across[1] = v3_cross(along, s->across[0]);
+    for (int k = 0; k < 2; k++) {
+        s->low[k] = INFINITY, s->high[k] = -INFINITY;
+        for (int32_t i = 0; i < s->points; i++) {
+            double h = v3_dot(s->across[k], s->p[i]);
+            s->low[k] = h < s->low[k] ? h : s->low[k];
+            s->high[k] = h > s->high[k] ? h : s->high[k];
+        }
+        s->low[k] -= s->beyond;
+        s->high[k] += s->beyond;
+    }
+}
+
+/// False if a static mesh edge stays out of reach in a direction across the cable edge.
+static inline bool near_across(const side *s, const double *x, int32_t e) {
+    const int32_t *v = edge_nodes(s->mesh, e);
+    qpc_vec3 origin = v3_load(s->mesh->origin);
+    qpc_vec3 a = v3_sub(node(x, s->mesh->first_node + v[0]), origin);
+    qpc_vec3 b = v3_sub(node(x, s->mesh->first_node + v[1]), origin);
+    bool apart = false;
+    for (int k = 0; k < 2; k++) {
+        double f = v3_dot(s->across[k], a), g = v3_dot(s->across[k], b);
+        apart |= (f < g ? g : f) < s->low[k] || (f < g ? f : g) > s->high[k];
+    }
+    return !apart;
 }
 
 /// False if the feature stays out of reach on one side of a static triangle's plane.
@@ -350,8 +435,9 @@ static inline bool near_triangle(const side *s, const double *x0, const double *
 static inline bool near_mesh_edge(const side *s, const double *x0, const double *x1, int32_t e) {
     const qpc_mesh_part *m = s->mesh;
     if (!m->moving)
-        return qpc_fbox_overlap(&m->edge_box[e], &s->box) &&
-               near_plane(s, m->topology->edge_triangle[m->topology->edge_triangle_start[e]]);
+        return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
+               near_plane(s, m->beside[2 * e]) &&
+               near_plane(s, m->beside[2 * e + 1]);
     const int32_t *v = edge_nodes(m, e);
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     return qpc_dbox_overlap(&b, &s->exact);
@@ -388,7 +474,8 @@ visit_all(walk *w, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
             int32_t f = c->feature_base + k, a = c->first_node + k;
             const qpc_list *l = &det->vt[f];
             const int32_t *item = det->items + l->start;
-            side s = {.mesh = NULL};
+            side s;
+            s.mesh = NULL;
             det->counts.candidates += (uint64_t)l->count;
             for (int32_t q = 0; q < l->count; q++) {
                 const qpc_mesh_part *m =
@@ -428,13 +515,15 @@ visit_all(walk *w, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
 
 static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                          int32_t t) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
     qpc_vec3 p[4];
     qpc_closest near;
+    double reach = w->factor * (c->radius + m->radius);
+    load_vt(w->x0, c, k, m, t, p);
+    if (beside_triangle(m, t, p, reach)) return;
     w->det->counts.vt_tests++;
-    load(w->x0, r.node, p);
     qpc_closest_vt(p, &near);
-    if (!(near.distance < w->factor * r.separation)) return;
+    if (!(near.distance < reach)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
     fill(&r, &near);
     int32_t e, v;
     r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
@@ -469,13 +558,15 @@ static void proximity_mesh_vertex(walk *w, const qpc_contact *base, const qpc_me
 
 static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                          int32_t e) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
     qpc_vec3 p[4];
     qpc_closest near;
+    double reach = w->factor * (c->radius + m->radius);
+    load_ee(w->x0, c, k, m, e, p);
+    if (behind_edge(m, e, p, reach)) return;
     w->det->counts.ee_tests++;
-    load(w->x0, r.node, p);
     qpc_closest_ee(p, &near);
-    if (!(near.distance < w->factor * r.separation)) return;
+    if (!(near.distance < reach)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
     if (near.parallel && v3_norm2(v3_sub(p[1], p[0])) > 0) {
         r.key = make_key(KEY_EDGE_EDGE, c->edge_base + k, m->edge_base + e);
         proximity_mesh_vertex(w, &r, m, p, 0);
@@ -579,52 +670,45 @@ qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach
 
 // ---- motion ----
 
-/// Decide one pair: first at the full separation, which nearly always misses; a pair that does not
-/// is measured at the start, and tested again at what it keeps of that.
-static bool moves_into(walk *w, qpc_contact *r, qpc_vec3 p[4], double separation) {
-    qpc_vec3 q[4];
+typedef struct motion_hit {
     qpc_ccd_result hit;
-    qpc_closest near;
-    bool vt = r->kind == QPC_CONTACT_VT;
-    double s = w->factor * separation, most = tolerance * separation;
-    load(w->x0, r->node, p);
-    load(w->x1, r->node, q);
+    double start; // distance at the start
+    bool inside;  // closer than the tested separation there
+} motion_hit;
+
+static inline bool moves_into(walk *w, bool vt, const qpc_vec3 p[4], const qpc_vec3 q[4],
+                              double separation, motion_hit *ret) {
+    double s = w->factor * separation;
     if (vt)
-        qpc_ccd_vt(p, q, s, most, &hit);
+        qpc_ccd_vt_keep(p, q, s, tolerance * separation, &ret->hit, &ret->start);
     else
-        qpc_ccd_ee(p, q, s, most, &hit);
-    w->det->counts.ccd_iterations += (uint64_t)hit.iterations;
-    if (hit.outcome == QPC_CCD_MISS) return false;
-    if (vt)
-        qpc_closest_vt(p, &near);
-    else
-        qpc_closest_ee(p, &near);
-    double d0 = near.distance, keep = d0 > s + 1e-6 * separation ? s : fmin(s, 0.9 * d0);
-    double tol = fmin(0.1 * (d0 - keep), most);
-    if (d0 < s) r->flags |= QPC_CONTACT_AT_START;
-    if (tol < most) {
-        if (vt)
-            qpc_ccd_vt(p, q, keep, tol, &hit);
-        else
-            qpc_ccd_ee(p, q, keep, tol, &hit);
-        w->det->counts.ccd_iterations += (uint64_t)hit.iterations;
-        if (hit.outcome == QPC_CCD_MISS) return false;
-    }
-    if (hit.uncertain) r->flags |= QPC_CONTACT_UNCERTAIN;
+        qpc_ccd_ee_keep(p, q, s, tolerance * separation, &ret->hit, &ret->start);
+    w->det->counts.ccd_iterations += (uint64_t)ret->hit.iterations;
+    if (ret->hit.outcome == QPC_CCD_MISS) return false;
+    ret->inside = ret->start < s;
     w->det->counts.hits++;
-    memcpy(r->weight, hit.weight, sizeof r->weight);
-    r->n = hit.n;
-    r->distance = hit.distance;
-    r->toi = hit.toi;
     return true;
+}
+
+static void take(qpc_contact *r, const motion_hit *h) {
+    memcpy(r->weight, h->hit.weight, sizeof r->weight);
+    r->n = h->hit.n;
+    r->distance = h->hit.distance;
+    r->toi = h->hit.toi;
+    if (h->inside) r->flags |= QPC_CONTACT_AT_START;
+    if (h->hit.uncertain) r->flags |= QPC_CONTACT_UNCERTAIN;
 }
 
 static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                       int32_t t) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
-    qpc_vec3 p[4];
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
     w->det->counts.vt_tests++;
-    if (!moves_into(w, &r, p, r.separation)) return;
+    load_vt(w->x0, c, k, m, t, p);
+    load_vt(w->x1, c, k, m, t, q);
+    if (!moves_into(w, true, p, q, c->radius + m->radius, &h)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
+    take(&r, &h);
     int32_t e, v;
     r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
     if (r.distance <= direction_limit(p, 4)) r.n = mesh_normal(m, w->x0, t, e);
@@ -633,10 +717,14 @@ static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
 
 static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                       int32_t e) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
-    qpc_vec3 p[4];
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
     w->det->counts.ee_tests++;
-    if (!moves_into(w, &r, p, r.separation)) return;
+    load_ee(w->x0, c, k, m, e, p);
+    load_ee(w->x1, c, k, m, e, q);
+    if (!moves_into(w, false, p, q, c->radius + m->radius, &h)) return;
+    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
+    take(&r, &h);
     r.key = ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
     if (r.distance <= direction_limit(p, 4)) r.n = mesh_normal(m, w->x0, 0, e);
     w->full |= !emit(w->det, &r);
@@ -645,16 +733,16 @@ static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
 static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
                       int32_t b) {
     qpc_contact r = chain_contact(c, a, o, b);
-    qpc_vec3 p[4];
+    qpc_vec3 p[4], q[4];
+    motion_hit h;
     w->det->counts.ee_tests++;
-    if (!moves_into(w, &r, p, r.separation)) return;
+    load(w->x0, r.node, p);
+    load(w->x1, r.node, q);
+    if (!moves_into(w, false, p, q, r.separation, &h)) return;
+    take(&r, &h);
     r.key = ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
     if (r.distance <= direction_limit(p, 4)) r.n = chain_normal(p);
-    if (r.flags & QPC_CONTACT_NEAR_SELF) {
-        qpc_closest near;
-        qpc_closest_ee(p, &near);
-        r.separation = fmin(r.separation, 0.9 * near.distance);
-    }
+    if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * h.start);
     w->full |= !emit(w->det, &r);
 }
 
@@ -671,37 +759,44 @@ qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *
 
 // ---- smallest gap ----
 
-static void keep_smallest(walk *w, const qpc_contact *r) {
-    qpc_vec3 p[4];
+static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separation) {
     qpc_closest near;
-    load(w->x0, r->node, p);
-    if (r->kind == QPC_CONTACT_VT)
+    if (vt)
         qpc_closest_vt(p, &near);
     else
         qpc_closest_ee(p, &near);
-    if (near.distance < w->best * r->separation) w->best = near.distance / r->separation;
+    if (near.distance < w->best * separation) w->best = w->reach = near.distance / separation;
 }
 
+// The nearest pair of all lies in the cone of its mesh feature, so the forerunners of the cones may
+// reject here too.
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
-    keep_smallest(w, &r);
+    qpc_vec3 p[4];
+    load_vt(w->x0, c, k, m, t, p);
+    if (beside_triangle(m, t, p, w->best * (c->radius + m->radius))) return;
+    keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
-    qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
-    keep_smallest(w, &r);
+    qpc_vec3 p[4];
+    load_ee(w->x0, c, k, m, e, p);
+    if (behind_edge(m, e, p, w->best * (c->radius + m->radius))) return;
+    keep_smallest(w, false, p, c->radius + m->radius);
 }
 
 static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o, int32_t b) {
     qpc_contact r = chain_contact(c, a, o, b);
-    if (!(r.flags & QPC_CONTACT_NEAR_SELF)) keep_smallest(w, &r);
+    if (r.flags & QPC_CONTACT_NEAR_SELF) return;
+    qpc_vec3 p[4];
+    load(w->x0, r.node, p);
+    keep_smallest(w, false, p, r.separation);
 }
 
 qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
                                   qpc_error *err) {
     // Where there is contact something is nearer than 1.1, and wide lists are not needed.
     walk w = {.det = det, .x0 = x, .x1 = x};
-    for (int pass = 0; pass < 2 && !(w.best < w.reach); pass++) {
+    for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
         w.best = w.reach = pass == 0 ? 1.1 : 2;
         qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
         if (status != QPC_OK) return status;

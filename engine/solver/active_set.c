@@ -21,7 +21,11 @@
 #include <string.h>
 
 static const double FEASIBLE = 1e-11;     // rows hold when viol <= FEASIBLE kt S, or at round-off
-static const double DEPENDENT = 1e-14;    // d / a_pp of a row in the span of W
+static const double GOOD_ENOUGH = 5e-10;  // the same for a row that can be mended no further
+static const double DEPENDENT = 1e-14;    // d / a_pp of a row nearly in the span of W
+static const double NOISE = 1e-26;        // d / a_pp that may be round-off of zero
+static const double FAR = 100;            // no answer is further off than this many S
+static const double HUGE_PUSH = 1e8;      // lambda kt / S whose round-off would show in K x + J'lambda
 static const double BUILD_DEPENDENT = 1e-9; // the same in a warm build, where d is a difference and
                                            // a row left out comes back if it is missed
 
@@ -49,6 +53,7 @@ typedef struct das {
     double scale;
     int32_t max_count;   // most rows W may hold
     bool least_index;
+    int32_t unproven;    // rows that could neither join nor be shown to contradict
     qpc_solver_report *report;
     qpc_error *err;
 } das;
@@ -134,6 +139,8 @@ static void sort_list(const das *s, int32_t count) {
 /// multiplier moves onto the others so that J'lambda stays (Caratheodory): lambda_row falls along
 /// -1 while lambda_W rises along r; an inequality of W that reaches zero first leaves and `row` is
 /// tried again with what is left.
+static double direction(das *s, int32_t p, double a_pp, double *ret_error);
+
 static bool build_row(das *s, int32_t row, const double *z, int32_t stride) {
     const qpc_qp *qp = s->qp;
     double a_pp = shift_of(s, row);
@@ -151,7 +158,15 @@ static bool build_row(das *s, int32_t row, const double *z, int32_t stride) {
         }
         memcpy(s->r, s->a, (size_t)count * sizeof(double));
         double d = a_pp - qpc_delassus_forward(&s->del, s->r);
-        if (count < s->max_count && d > BUILD_DEPENDENT * a_pp && d > 0) {
+        bool independent = count < s->max_count && d > BUILD_DEPENDENT * a_pp && d > 0;
+        if (!independent && qp->equality[row] && count < s->max_count) {
+            // An equality belongs into W if it can be there at all: measure d as a norm.
+            double error;
+            for (int32_t i = 0; i < qp->n; i++) s->z[i] = z[(int64_t)i * stride];
+            d = direction(s, row, a_pp, &error);
+            independent = d > DEPENDENT * a_pp && error <= 1e-8;
+        }
+        if (independent) {
             if (!qpc_delassus_append(&s->del, row, s->a, d)) return false;
             s->state[row] = WORKING;
             s->report->adds++;
@@ -301,8 +316,34 @@ static double direction(das *s, int32_t p, double a_pp, double *ret_error) {
     return d;
 }
 
-static void prove_infeasible(das *s, int32_t p, double sigma) {
-    // y = (sigma at p, -sigma r on W) has J'y = 0 and c'y < 0.
+/// p is nearly in the span of W: its multiplier goes back to W, and it is looked at no more until W
+/// loses a row.
+static void leave_to_working_set(das *s, int32_t p) {
+    for (int32_t i = 0; i < s->del.count && s->lambda[p] != 0; i++) {
+        int32_t row = s->del.row[i];
+        double l = s->lambda[row] + s->lambda[p] * s->r[i];
+        s->lambda[row] = s->qp->equality[row] || l > 0 ? l : 0;
+    }
+    s->lambda[p] = 0;
+    s->state[p] = IMPLIED;
+    s->report->implied++;
+}
+
+/// y = (1 at p, -r on W; times the sign of the miss) has J'y = q, and y'(J x - c) = v > 0 at the present
+/// x: any point that satisfies the rows is at least v / |q|_{K^-1} away. A proof if that is further
+/// than anything in the problem, v and |q| taken with the round-off they may carry.
+static bool proves_infeasible(const das *s, int32_t p, double sigma, double d, double size) {
+    double v = sigma * excess(s, p), doubt = qpc_row_size(s->qp, p, s->x);
+    for (int32_t i = 0; i < s->del.count; i++) {
+        int32_t row = s->del.row[i];
+        v -= sigma * s->r[i] * excess(s, row);
+        doubt += fabs(s->r[i]) * qpc_row_size(s->qp, row, s->x);
+    }
+    double noise = 1e-30 * size;
+    return v > 64 * DBL_EPSILON * doubt && v > FAR * s->scale * sqrt(d > noise ? d : noise);
+}
+
+static void report_infeasible(das *s, int32_t p) {
     qpc_solver_report *report = s->report;
     report->outcome = QPC_OUTCOME_INFEASIBLE;
     double largest = s->work->kt[p];
@@ -315,7 +356,6 @@ static void prove_infeasible(das *s, int32_t p, double sigma) {
     for (int32_t i = 0; i < s->del.count; i++)
         if (fabs(s->r[i]) * s->work->kt[s->del.row[i]] > 1e-9 * largest)
             s->list[count++] = s->del.row[i];
-    (void)sigma;
     for (int32_t i = 1; i < count; i++) { // few: insertion sort by row number
         int32_t row = s->list[i], k = i;
         for (; k > 0 && s->list[k - 1] > row; k--) s->list[k] = s->list[k - 1];
@@ -342,15 +382,19 @@ static verdict push_row(das *s, int32_t p, double *ret_rise) {
             return REBUILD;
         }
         double violation = sigma * excess(s, p);
-        bool dependent = d <= DEPENDENT * a_pp || s->del.count >= s->max_count;
-        if (dependent && violation <= 10 * tol) {
+        bool near = d <= DEPENDENT * a_pp || s->del.count >= s->max_count;
+        if (near && violation <= 10 * tol && s->lambda[p] == 0) {
             // In the span of W up to round-off, and so is its bound.
-            if (s->lambda[p] == 0) {
-                s->state[p] = IMPLIED;
-                s->report->implied++;
-                return GO_ON;
-            }
+            leave_to_working_set(s, p);
+            return GO_ON;
         }
+        // Nearly in the span: x would have to move by violation / sqrt(d) to mend it. Within reach of
+        // anything in the problem that is what must be done, beyond it the row counts as dependent.
+        double size = a_pp;
+        for (int32_t i = 0; i < s->del.count; i++)
+            size += s->r[i] * s->r[i] * s->a_diag[s->del.row[i]];
+        bool dependent = s->del.count >= s->max_count || d <= NOISE * size ||
+                         (near && violation > FAR * s->scale * sqrt(d));
         double t2 = dependent ? HUGE_VAL : (violation > 0 ? violation / d : 0);
         double t1 = HUGE_VAL;
         int32_t blocker = -1;
@@ -370,16 +414,24 @@ static verdict push_row(das *s, int32_t p, double *ret_rise) {
             }
         }
         if (blocker < 0 && dependent) {
-            if (violation <= 10 * tol) { // nothing to gain: let W carry lambda_p
-                for (int32_t i = 0; i < s->del.count; i++)
-                    s->lambda[s->del.row[i]] += s->lambda[p] * s->r[i];
-                s->lambda[p] = 0;
-                s->state[p] = IMPLIED;
-                s->report->implied++;
+            if (violation <= 10 * tol || violation <= GOOD_ENOUGH * s->work->kt[p] * s->scale) {
+                leave_to_working_set(s, p);
                 return GO_ON;
             }
-            prove_infeasible(s, p, sigma);
-            return CONTRADICTION;
+            if (proves_infeasible(s, p, sigma, d, size)) {
+                report_infeasible(s, p);
+                return CONTRADICTION;
+            }
+            // Neither way. Begin afresh if that has not been tried; else the residuals tell.
+            if (s->unproven++ < 3) return REBUILD;
+            leave_to_working_set(s, p);
+            return GO_ON;
+        }
+        if (near && (t1 < t2 ? t1 : t2) * sqrt(a_pp) > HUGE_PUSH * s->scale) {
+            // Mending it takes multipliers that doubles cannot carry: it stays as it is, and the
+            // residuals tell.
+            leave_to_working_set(s, p);
+            return GO_ON;
         }
         double t = t1 < t2 ? t1 : t2;
         if (t > 0) {

@@ -9,20 +9,24 @@
 ///
 /// The matrix: rows whose columns lie within the band of K keep it banded (a cable's contacts); rows
 /// that reach further enter by the Woodbury formula on the banded factor up to FAR_DIRECT of them,
-/// and by conjugate gradients preconditioned with the banded part beyond. It cannot prove that rows
-/// contradict: it stops at its limits then. Runs on the worker in the world; memory from the arena.
+/// and by conjugate gradients preconditioned with the banded part beyond (or, under `auto`, are left
+/// to active-set, which is faster there). The first minimum is taken at a small rhoF: it finds nearly
+/// the right set in a fraction of the Newton steps that the final one needs from afar.
+/// It cannot prove that rows contradict: it stops at its limits then. Runs on the worker in the world;
+/// memory from the arena.
 #include "engine/solver/work.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-static const double RHO = 1e6, RHO_MOST = 1e9;
+static const double RHO_FIRST = 1e2, RHO = 1e6, RHO_MOST = 1e9;
 
 enum {
     OUTER_MOST = 40,
     INNER_MOST = 100, // Newton steps per multiplier update
-    FAR_DIRECT = 128,
+    FAR_DIRECT = 128,  // active rows beyond the band that Woodbury takes
+    FAR_MOST = 800,    // up to which active-set beats CG
     SLOW_MOST = 6,    // multiplier updates in a row that do not help
 };
 
@@ -44,6 +48,7 @@ typedef struct alm {
     double *e;            // (FAR_DIRECT)
     double *cg;           // (3 n) CG
     bool have_factor;
+    bool hand_over;       // stop where active-set is faster
     qpc_solver_report *report;
 } alm;
 
@@ -73,6 +78,7 @@ static bool factor(alm *s) {
     s->report->factorizations++;
     s->have_factor = qpc_band_factor(n, w, s->band, s->factor) < 0;
     if (!s->have_factor) return false;
+    if (s->hand_over && s->far_count > FAR_DIRECT && s->far_count <= FAR_MOST) return false;
     if (s->far_count == 0 || !far_direct(s)) return true;
     // Y = B^-1 J_far', S = R^-1 + J_far Y = L D L'
     for (int32_t first = 0; first < s->far_count; first += QPC_LINSYS_BLOCK) {
@@ -186,11 +192,10 @@ static bool flips(const alm *s, int32_t i, double u, bool now) {
     return fabs(u) > 16 * DBL_EPSILON * (s->R[i] * qpc_row_size(s->qp, i, s->x));
 }
 
-/// g = J x - c, u, and the active set by u > 0, rows at zero staying as they are in the factor.
+/// u = mu + R g, and the active set by u > 0, rows at zero staying as they are in the factor.
 static void update_active(alm *s) {
     const qpc_qp *qp = s->qp;
     for (int32_t i = 0; i < qp->m; i++) {
-        s->g[i] = qpc_row_dot(qp, i, s->x) - qp->c[i];
         s->u[i] = s->mu[i] + s->R[i] * s->g[i];
         bool on = qp->equality[i] || s->u[i] > 0;
         if (s->have_factor && on != (s->factored[i] != 0) && !flips(s, i, s->u[i], s->factored[i]))
@@ -269,16 +274,19 @@ static void set_penalty(alm *s, double rho) {
     s->have_factor = false;
 }
 
-/// Minimise phi from x for the present mu. Returns false if a limit or a lost factor stops it; x, u
-/// and g are those of the last point in any case.
+/// Minimise phi from x for the present mu. Returns false if a limit or a lost factor stops it; x and
+/// u are those of the last point in any case. K x - b and J x - c are formed afresh at the start
+/// and carried along by K d and J d from there.
 static bool minimise(alm *s, bool warm, int32_t limit) {
     const qpc_qp *qp = s->qp;
-    int32_t n = qp->n;
+    int32_t n = qp->n, m = qp->m;
+    qpc_linsys_multiply(qp->sys, s->x, s->rd);
+    for (int32_t i = 0; i < n; i++) s->rd[i] -= qp->b[i];
+    for (int32_t i = 0; i < m; i++) s->g[i] = qpc_row_dot(qp, i, s->x) - qp->c[i];
     for (int32_t step = 0;; step++) {
         if (warm && step == 0) {
-            // The set of the last solve, whole: u > 0 only says what x = 0 would need.
-            for (int32_t i = 0; i < qp->m; i++) {
-                s->g[i] = qpc_row_dot(qp, i, s->x) - qp->c[i];
+            // The set of the last solve, whole: u > 0 only says what this x would need.
+            for (int32_t i = 0; i < m; i++) {
                 s->u[i] = s->mu[i] + s->R[i] * s->g[i];
                 s->active[i] = (qp->equality[i] || s->mu[i] > 0) && s->work->kt2[i] > 0;
             }
@@ -287,50 +295,51 @@ static bool minimise(alm *s, bool warm, int32_t limit) {
         }
         if (step >= INNER_MOST || s->report->iterations >= limit) return false;
         s->report->iterations++;
-        // grad = K x - b + J_A' u_A
-        qpc_linsys_multiply(qp->sys, s->x, s->grad);
-        double kinetic = 0, size = 0;
-        for (int32_t i = 0; i < n; i++) s->grad[i] -= qp->b[i];
-        memcpy(s->rd, s->grad, (size_t)n * sizeof(double)); // K x - b, for the slope
+        // -grad = -(K x - b) - J_A' u_A
         bool fresh = !s->have_factor;
-        for (int32_t i = 0; i < qp->m; i++) {
-            if (s->active[i]) qpc_row_add(qp, i, s->u[i], s->grad);
+        for (int32_t i = 0; i < n; i++) s->grad[i] = -s->rd[i];
+        for (int32_t i = 0; i < m; i++) {
+            if (s->active[i]) qpc_row_add(qp, i, -s->u[i], s->grad);
             fresh |= s->active[i] != s->factored[i];
         }
         if (fresh && !factor(s)) return false;
-        for (int32_t i = 0; i < n; i++) s->grad[i] = -s->grad[i];
         solve(s, s->grad, s->d);
         qpc_linsys_multiply(qp->sys, s->d, s->t);
+        double curve = 0, slope = 0;
         for (int32_t i = 0; i < n; i++) {
-            kinetic += s->d[i] * s->t[i];
-            size += s->rd[i] * s->d[i];
+            curve += s->d[i] * s->t[i];
+            slope += s->rd[i] * s->d[i];
         }
-        if (!isfinite(kinetic)) return false;
+        if (!isfinite(curve)) return false;
         // The full step, if the set holds there: then it is the minimum of phi.
         bool same = true;
-        for (int32_t i = 0; i < qp->m; i++) {
+        for (int32_t i = 0; i < m; i++) {
             s->Jd[i] = qpc_row_dot(qp, i, s->d);
             s->trial[i] = s->u[i] + s->R[i] * s->Jd[i];
             same &= !flips(s, i, s->trial[i], s->active[i] != 0);
         }
         // A step below round-off ends it as well: nothing along d can be told from noise.
-        if (same || kinetic <= 1e-30 * s->work->scale * s->work->scale) {
+        if (same || curve <= 1e-30 * s->work->scale * s->work->scale) {
             // Multipliers from the same J x - c that made the right-hand side: its round-off, times R,
             // then cancels in K x - b + J'u.
             for (int32_t i = 0; i < n; i++) s->x[i] += s->d[i];
-            memcpy(s->u, s->trial, (size_t)qp->m * sizeof(double));
+            memcpy(s->u, s->trial, (size_t)m * sizeof(double));
             return true;
         }
-        double t = warm && step == 0 ? 1 : line_search(s, size, kinetic);
-        for (int32_t i = 0; i < n; i++) s->x[i] += t * s->d[i];
+        double t = warm && step == 0 ? 1 : line_search(s, slope, curve);
+        for (int32_t i = 0; i < n; i++) {
+            s->x[i] += t * s->d[i];
+            s->rd[i] += t * s->t[i];
+        }
+        for (int32_t i = 0; i < m; i++) s->g[i] += t * s->Jd[i];
     }
 }
 
 qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_options *options,
-                                        double *x, double *lambda, qpc_solver_report *report,
-                                        qpc_error *err) {
+                                        bool hand_over, double *x, double *lambda,
+                                        qpc_solver_report *report, qpc_error *err) {
     const qpc_qp *qp = work->qp;
-    alm s = {.work = work, .qp = qp, .x = x, .mu = lambda, .report = report};
+    alm s = {.work = work, .qp = qp, .x = x, .mu = lambda, .hand_over = hand_over, .report = report};
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
@@ -340,7 +349,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         warm |= lambda[i] != 0;
     }
     memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
-    double rho = RHO, best = DBL_MAX;
+    double rho = RHO_FIRST, best = DBL_MAX;
     set_penalty(&s, rho);
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : 400, slow = 0;
     for (int32_t outer = 0; outer < OUTER_MOST; outer++) {
@@ -352,12 +361,17 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
             lambda[i] = u;
             if (fabs(u) * work->kt[i] > runaway) runaway = fabs(u) * work->kt[i];
         }
-        qpc_residuals residuals = qpc_work_residuals(work, x, lambda, s.rd, s.t);
+        qpc_residuals residuals = qpc_work_residuals(work, x, lambda, s.grad, s.t);
         if (qpc_work_accepts(&residuals, options, 0.25)) {
             report->outcome = QPC_OUTCOME_OPTIMAL;
             break;
         }
         if (!done || !isfinite(runaway)) break;
+        if (rho < RHO) {
+            rho = RHO;
+            set_penalty(&s, rho);
+            continue;
+        }
         // Progress: of the violation, or of the stationarity when only that is left.
         double measure = residuals.prim + residuals.stat;
         if (measure > 0.25 * best) {

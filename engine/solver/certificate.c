@@ -8,38 +8,30 @@
 #include <string.h>
 #include <xxhash.h>
 
-/// Sum with a running correction (Neumaier), for the residual of long rows of K.
-typedef struct sum2 {
-    double s, c;
-} sum2;
-
-static inline void add2(sum2 *a, double v) {
-    double t = a->s + v;
-    a->c += fabs(a->s) >= fabs(v) ? (a->s - t) + v : (v - t) + a->s;
-    a->s = t;
+/// K_ii, from the stored lower band.
+static inline double diagonal(const qpc_linsys *K, int32_t i) {
+    return K->band[(int64_t)i * (K->bandwidth + 1) + K->bandwidth];
 }
 
-/// Entry (i, j) of K from the stored lower band; 0 outside.
-static inline double entry(const qpc_linsys *K, int32_t i, int32_t j) {
-    int32_t row = i > j ? i : j, column = i > j ? j : i, w = K->bandwidth;
-    if (row - column > w) return 0;
-    return K->band[(int64_t)row * (w + 1) + (column - row + w)];
+/// y = K x, by rows of the lower band and their mirror.
+static void product(const qpc_linsys *K, const double *x, double *y) {
+    int32_t w = K->bandwidth;
+    for (int32_t i = 0; i < K->n; i++) {
+        int32_t first = i > w ? i - w : 0;
+        const double *row = K->band + (int64_t)i * (w + 1) + (w - i);
+        double sum = diagonal(K, i) * x[i];
+        for (int32_t j = first; j < i; j++) {
+            sum += row[j] * x[j];
+            y[j] += row[j] * x[i];
+        }
+        y[i] = sum;
+    }
 }
 
-/// (K x)_i
-static double k_row(const qpc_linsys *K, int32_t i, const double *x) {
-    sum2 s = {0, 0};
-    int32_t first = i > K->bandwidth ? i - K->bandwidth : 0;
-    int32_t last = K->n - 1 - i > K->bandwidth ? i + K->bandwidth : K->n - 1;
-    for (int32_t j = first; j <= last; j++) add2(&s, entry(K, i, j) * x[j]);
-    return s.s + s.c;
-}
-
-static double norm_K(const qpc_linsys *K, const double *x) {
-    sum2 s = {0, 0};
-    for (int32_t i = 0; i < K->n; i++) add2(&s, x[i] * k_row(K, i, x));
-    double v = s.s + s.c;
-    return v > 0 ? sqrt(v) : 0;
+static double inner(int32_t n, const double *a, const double *b) {
+    double s = 0;
+    for (int32_t i = 0; i < n; i++) s += a[i] * b[i];
+    return s;
 }
 
 /// *most = max(*most, v), and NaN stays once it is there.
@@ -66,33 +58,35 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
     double *r = qpc_arena_array(arena, (size_t)n, sizeof *r);
     double *z = qpc_arena_array(arena, (size_t)n, sizeof *z);
     double *free_dv = qpc_arena_array(arena, (size_t)n, sizeof *free_dv);
+    double *Kx = qpc_arena_array(arena, (size_t)n, sizeof *Kx);
     uint64_t *keys = qpc_arena_array(arena, (size_t)m, sizeof *keys);
-    if (r == NULL || z == NULL || free_dv == NULL || keys == NULL) {
+    if (r == NULL || z == NULL || free_dv == NULL || Kx == NULL || keys == NULL) {
         qpc_arena_rewind(arena, mark);
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", m);
     }
     qpc_certificate out = {.scale = 1e-140};
     qpc_linsys_solve(qp->sys, qp->b, free_dv);
-    double size = norm_K(K, free_dv);
+    product(K, free_dv, Kx);
+    double size = sqrt(fmax(inner(n, free_dv, Kx), 0));
     if (size > out.scale) out.scale = size;
-    size = norm_K(K, dv);
+    product(K, dv, Kx);
+    size = sqrt(fmax(inner(n, dv, Kx), 0));
     if (size > out.scale) out.scale = size;
 
     // r = K dv - b + J'lambda
-    for (int32_t i = 0; i < n; i++) r[i] = k_row(K, i, dv) - qp->b[i];
+    for (int32_t i = 0; i < n; i++) r[i] = Kx[i] - qp->b[i];
     double comp = 0, prim = 0, dual = 0;
     for (int32_t i = 0; i < m; i++) {
-        double kt2 = 0;
-        sum2 slack = {qp->c[i], 0}, free_slack = {qp->c[i], 0};
+        double kt2 = 0, s = qp->c[i], s0 = qp->c[i];
         for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) {
             int32_t j = qp->column[k];
             double v = qp->value[k];
-            kt2 += v * v / entry(K, j, j);
-            add2(&slack, -v * dv[j]);
-            add2(&free_slack, -v * free_dv[j]);
+            kt2 += v * v / diagonal(K, j);
+            s -= v * dv[j];
+            s0 -= v * free_dv[j];
             r[j] += lambda[i] * v;
         }
-        double s = slack.s + slack.c, s0 = free_slack.s + free_slack.c, kt = sqrt(kt2);
+        double kt = sqrt(kt2);
         double violation = s >= 0 ? 0 : -s, natural; // NaN stays NaN
         if (qp->equality[i]) {
             violation = natural = fabs(s);
@@ -115,13 +109,9 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
     }
     // |r|_{K^-1}, and how well its solve was done
     qpc_linsys_solve(qp->sys, r, z);
-    double rz = 0, miss = 0, r2 = 0;
-    for (int32_t i = 0; i < n; i++) {
-        double e = k_row(K, i, z) - r[i];
-        rz += r[i] * z[i];
-        miss += e * e;
-        r2 += r[i] * r[i];
-    }
+    product(K, z, Kx);
+    double rz = inner(n, r, z), r2 = inner(n, r, r), miss = 0;
+    for (int32_t i = 0; i < n; i++) miss += (Kx[i] - r[i]) * (Kx[i] - r[i]);
     out.solve_check = r2 > 0 ? sqrt(miss / r2) : 0;
     out.stat = sqrt(fabs(rz)) / out.scale;
     out.prim = prim / out.scale;

@@ -47,7 +47,7 @@ static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *optio
     // A few dozen Newton steps: where it needs more, active-set is the faster one.
     qpc_solver_options bounded = *options;
     if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS;
-    qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, x, lambda, report, err);
+    qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
     int32_t iterations = report->iterations;
     // Multipliers of rows that contradict run away: start afresh from those.
@@ -97,10 +97,16 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
     switch (id) {
     case QPC_SOLVER_AUTO: status = run_auto(&work, options, x, l, r, z, &local, err); break;
     case QPC_SOLVER_AUGMENTED_LAGRANGIAN:
-        status = qpc_augmented_lagrangian_run(&work, options, x, l, &local, err);
+        status = qpc_augmented_lagrangian_run(&work, options, false, x, l, &local, err);
         break;
     case QPC_SOLVER_ACTIVE_SET:
         status = qpc_active_set_run(&work, options, NULL, x, l, &local, err);
+        if (status == QPC_OK && local.outcome == QPC_OUTCOME_OPTIMAL) {
+            // Its own criterion is exact; this catches a QP that doubles cannot carry.
+            qpc_residuals residuals = qpc_work_residuals(&work, x, l, r, z);
+            if (!(residuals.stat <= options->stat_tolerance && residuals.prim <= 1e-6))
+                local.outcome = QPC_OUTCOME_STALLED;
+        }
         break;
     case QPC_SOLVER_AUGMENTED_CG:
         status = qpc_augmented_cg_run(&work, options, x, l, &local, err);

@@ -60,9 +60,10 @@ int32_t qpc_work_active(const qpc_qp *qp, const double *lambda);
 qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *options,
                               const double *shift, double *x, double *lambda,
                               qpc_solver_report *report, qpc_error *err);
+/// hand_over: stop where active-set is known to be faster (for `auto`).
 qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_options *options,
-                                        double *x, double *lambda, qpc_solver_report *report,
-                                        qpc_error *err);
+                                        bool hand_over, double *x, double *lambda,
+                                        qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                                 double *lambda, qpc_solver_report *report, qpc_error *err);
 

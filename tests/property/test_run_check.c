@@ -28,7 +28,7 @@ static void put_frame(qpc_run_handle *run, int64_t step, const double *x, int32_
     assert_ok(qpc_writer_push(run, record, true, &err), &err);
 }
 // Records a short run with some damage and gives the path of its file.
-static void record(const char *folder, damage d, char path[512]) {
+static void record(const char *folder, damage d, char path[640]) {
     simulation sim;
     simulation_start(&sim, SCENE);
     qpc_world *w = sim.w.world;
@@ -83,7 +83,7 @@ static void record(const char *folder, damage d, char path[512]) {
     qpc_writer_close_run(run);
     qpc_catalog_run found;
     assert_ok(qpc_catalog_find_run(writer, def.id, &found, &err), &err);
-    (void)snprintf(path, 512, "%s%s%s", found.path[0] == '/' ? "" : folder,
+    (void)snprintf(path, 640, "%s%s%s", found.path[0] == '/' ? "" : folder,
                    found.path[0] == '/' ? "" : "/", found.path);
     qpc_writer_destroy(writer);
     free(x);
@@ -112,12 +112,12 @@ static int remove_folder(void **state) {
 }
 
 static void a_clean_run_is_clean(void **state) {
-    char path[512];
+    char path[640];
     record(*state, NONE, path);
     assert_int_equal(run_check(path), 0);
 }
 static void a_bent_run_is_broken(void **state) {
-    char path[512], arguments[600];
+    char path[640], arguments[760];
     record(*state, BENT, path);
     assert_int_equal(run_check(path), 1);
     // before and after the damage it is clean
@@ -127,17 +127,17 @@ static void a_bent_run_is_broken(void **state) {
     assert_int_equal(run_check(arguments), 0);
 }
 static void a_run_with_a_hole_is_incomplete(void **state) {
-    char path[512];
+    char path[640];
     record(*state, HOLE, path);
     assert_int_equal(run_check(path), 3);
 }
 static void a_halved_step_without_its_middle_is_incomplete(void **state) {
-    char path[512];
+    char path[640];
     record(*state, NO_SUBSTEPS, path);
     assert_int_equal(run_check(path), 3);
 }
 static void a_float32_run_can_be_checked(void **state) {
-    char path[512];
+    char path[640];
     record(*state, FLOAT32, path);
     assert_int_equal(run_check(path), 0);
 }

@@ -40,10 +40,9 @@ static void check_hit(int kind, const qpc_vec3 x0[4], const qpc_vec3 x1[4],
     assert_near(left, 1, 1e-15 * 8);
     assert_near(right, -1, 1e-15 * 8);
     assert_near(v3_norm(r->n), 1, 1e-14);
-    assert_true(r->distance <= most + 1e-14 * size);
-    // Interpolation of absolute positions rounds at the size of the coordinates.
+    assert_true(r->distance <= most + 6e-14 * size);
     // On slivers (widths down to 1e-9 of the length in the data) the plane itself is that uncertain.
-    assert_near(v3_norm(d), r->distance, 1e-11 * size);
+    assert_near(v3_norm(d), r->distance, 1e-9 * size);
 }
 
 static void check_file(const char *name, double s, double tol) {

@@ -199,8 +199,8 @@ static void arrays_come_as_tensors_with_borrowed_data(void **state) {
     // Other orders of keys, kind left out or nil, data and type as the other kind of bytes.
     static const char *const others[] = {
         "84 a26e64 c3 a474797065 a33c6934 a57368617065 92 01 02 a464617461 c408 01000000feffffff",
-        "85 a464617461 c408 01000000feffffff a57368617065 92 01 02 a46b696e64 c0"
-        "a474797065 c4033c6934 a26e64 c3",
+        ("85 a464617461 c408 01000000feffffff a57368617065 92 01 02 a46b696e64 c0"
+         "a474797065 c4033c6934 a26e64 c3"),
         "84 c4026e64 c3 a474797065 a33c6934 a57368617065 92 01 02 a464617461 a8 01000000feffffff",
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
@@ -335,6 +335,39 @@ static void many_keys_are_compared_fast(void **state) {
     qpc_buffer_fini(&buffer);
 }
 
+static void a_key_twice_is_found_in_maps_of_every_size(void **state) {
+    (void)state;
+    // Keys that differ in their middle only, so that some share a slot of the table.
+    static const int sizes[] = {2, 3, 16, 60, 127, 128, 129, 130, 300};
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        int n = sizes[s];
+        qpc_buffer buffer = {0};
+        qpc_value v = qpc_nil();
+        qpc_error err = {0};
+        const uint8_t front[] = {0xde, (uint8_t)(n >> 8), (uint8_t)n};
+        assert_ok(qpc_buffer_append(&buffer, front, sizeof front), &err);
+        for (int i = 0; i < n; i++) {
+            char pair[32];
+            snprintf(pair, sizeof pair,
+                     "\xb4"
+                     "same-hea%04dsame-tai\xc0",
+                     i);
+            assert_ok(qpc_buffer_append(&buffer, pair, 22), &err);
+        }
+        assert_ok(qpc_decode(buffer.data, buffer.size, &v, &err), &err);
+        qpc_value_fini(&v);
+        // The last one becomes each of a few others.
+        for (int i = 0; i < n - 1; i += 1 + n / 7) {
+            char digits[16];
+            snprintf(digits, sizeof digits, "%04d", i);
+            memcpy(buffer.data + 3 + (size_t)22 * (size_t)(n - 1) + 9, digits, 4);
+            assert_fails(qpc_decode(buffer.data, buffer.size, &v, &err), QPC_ERR_INVALID, &err,
+                         "the key is there twice");
+        }
+        qpc_buffer_fini(&buffer);
+    }
+}
+
 static void text_that_is_not_utf8_leaves_as_text(void **state) {
     (void)state;
     qpc_value v = qpc_str_borrow("a\xff"
@@ -378,12 +411,12 @@ static void every_failed_allocation_of_decoding_is_reported(void **state) {
         else
             assert_int_equal(v.i, 5);
     }
-    // The table for comparing many keys too.
-    uint8_t many[3 + 3 * 30] = {0xde, 0, 30};
-    for (int i = 0; i < 30; i++) {
-        many[3 + 3 * i] = 0xa1;
-        many[4 + 3 * i] = (uint8_t)('A' + i);
-        many[5 + 3 * i] = 0xc0;
+    // The list for comparing many keys too.
+    enum { MANY = 150 };
+    uint8_t many[3 + 4 * MANY] = {0xde, 0, MANY};
+    for (int i = 0; i < MANY; i++) {
+        const uint8_t pair[4] = {0xa2, (uint8_t)('A' + i / 50), (uint8_t)('A' + i % 50), 0xc0};
+        memcpy(many + 3 + 4 * i, pair, 4);
     }
     QPC_FAULTS(g) {
         qpc_value v = qpc_nil();
@@ -445,6 +478,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_a_value_of_ours_is_refused_with_its_place),
         cmocka_unit_test(what_is_not_one_whole_object_is_malformed),
         cmocka_unit_test(many_keys_are_compared_fast),
+        cmocka_unit_test(a_key_twice_is_found_in_maps_of_every_size),
         cmocka_unit_test(text_that_is_not_utf8_leaves_as_text),
         cmocka_unit_test(a_tree_too_deep_is_refused_and_the_buffer_kept),
         cmocka_unit_test(every_failed_allocation_of_decoding_is_reported),

@@ -352,21 +352,29 @@ static void opening_survives_failing_allocations(void **state) {
     remove_folder(folder);
 }
 
+/// A test that failed may have left faults on.
+static int without_faults(void **state) {
+    (void)state;
+    faultvfs_arm(0, 0, 0, 0, false);
+    return 0;
+}
+#define test(name) cmocka_unit_test_setup(name, without_faults)
+
 int main(void) {
     faultvfs_install();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_file_is_not_a_database),
-        cmocka_unit_test(a_newer_schema_is_refused_with_both_versions),
-        cmocka_unit_test(a_database_of_another_program_is_refused),
-        cmocka_unit_test(our_own_newer_schema_is_refused),
-        cmocka_unit_test(a_new_file_is_complete_and_ours),
-        cmocka_unit_test(a_failed_creation_leaves_nothing),
-        cmocka_unit_test(an_empty_file_is_filled_or_refused),
-        cmocka_unit_test(a_folder_is_no_database),
-        cmocka_unit_test(a_cut_off_run_file_is_refused),
-        cmocka_unit_test(altered_bytes_never_come_back_as_frames),
-        cmocka_unit_test(a_read_only_folder_is_said_and_its_runs_are_read),
-        cmocka_unit_test(opening_survives_failing_allocations),
+        test(a_text_file_is_not_a_database),
+        test(a_newer_schema_is_refused_with_both_versions),
+        test(a_database_of_another_program_is_refused),
+        test(our_own_newer_schema_is_refused),
+        test(a_new_file_is_complete_and_ours),
+        test(a_failed_creation_leaves_nothing),
+        test(an_empty_file_is_filled_or_refused),
+        test(a_folder_is_no_database),
+        test(a_cut_off_run_file_is_refused),
+        test(altered_bytes_never_come_back_as_frames),
+        test(a_read_only_folder_is_said_and_its_runs_are_read),
+        test(opening_survives_failing_allocations),
     };
     return cmocka_run_group_tests_name("storage/store", tests, NULL, NULL);
 }
