@@ -30,22 +30,43 @@ typedef struct scene {
     qpc_contacts contacts;
 } scene;
 
+/// Triangles without order: some share vertices, some have no area, edges with many triangles.
+static void make_soup(generated *g) {
+    enum { POINTS = 24, TRIANGLES = 30 };
+    for (int k = 0; k < 3 * POINTS; k++)
+        assert_true(qpc_array_push(&g->x, (k % 3 == 2 ? -0.6 + 0.2 * uniform() : uniform())));
+    // One point in the middle of two others, one where another is.
+    for (int d = 0; d < 3; d++) {
+        g->x.data[d] = 0.5 * (g->x.data[3 + d] + g->x.data[6 + d]);
+        g->x.data[9 + d] = g->x.data[12 + d];
+    }
+    for (int t = 0; t < TRIANGLES; t++)
+        for (int k = 0; k < 3; k++)
+            assert_true(qpc_array_push(&g->triangle, t == 0   ? k
+                                                     : t == 1 ? 3 + k
+                                                     : t == 2
+                                                         ? 5 + k / 2
+                                                         : (int32_t)(fabs(uniform()) * POINTS)));
+}
+
 static void make(scene *s, int variant) {
     generated g[MESHES];
     memset(g, 0, sizeof g);
     *s = (scene){0};
     assert_true(generate_sphere(&g[0], 7, 0.5));
-    if (variant % 2)
+    if (variant % 3 == 0)
         assert_true(generate_sheet(&g[1], 4, 4, 0.5, -1, -1));
-    else
+    else if (variant % 3 == 1)
         assert_true(
             generate_box(&g[1], (double[3]){-0.7, -0.2, -0.9}, (double[3]){0.8, 0.3, -0.6}));
+    else
+        make_soup(&g[1]);
     for (int m = 0; m < MESHES; m++) {
         s->mesh[m] = generated_mesh(&g[m]);
         assert_non_null(s->mesh[m]);
         s->surface[m] =
             (qpc_surface){.mesh = s->mesh[m],
-                          .motion = m == 0 && variant % 3 == 0 ? QPC_KINEMATIC : QPC_STATIC,
+                          .motion = m == 0 && variant % 2 == 0 ? QPC_KINEMATIC : QPC_STATIC,
                           .first_node = s->nodes,
                           .node_count = g[m].x.count / 3,
                           .radius = m * 0.01};
