@@ -369,8 +369,11 @@ static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const d
     s->mesh = m;
     s->exact = swept(x0, x1, a, b);
     s->exact = qpc_dbox_grow(&s->exact, reach);
+    // A moving mesh's float boxes are as old as its slack allows; the exact test comes after them.
+    double old = m->moving ? m->slack + 1e-6 * m->size : 0;
+    qpc_dbox around = qpc_dbox_grow(&s->exact, old);
+    s->box = qpc_fbox_around(around.lo, around.hi, m->origin);
     if (m->moving) return;
-    s->box = qpc_fbox_around(s->exact.lo, s->exact.hi, m->origin);
     qpc_vec3 origin = v3_load(m->origin);
     s->points = 0;
     s->p[s->points++] = v3_sub(node(x0, a), origin);
@@ -428,6 +431,7 @@ static inline bool near_plane(const side *s, int32_t t) {
 static inline bool near_triangle(const side *s, const double *x0, const double *x1, int32_t t) {
     const qpc_mesh_part *m = s->mesh;
     if (!m->moving) return qpc_fbox_overlap(&m->triangle_box[t], &s->box) && near_plane(s, t);
+    if (!qpc_fbox_overlap(&m->triangle_box[t], &s->box)) return false;
     const int32_t *v = m->triangles + 3 * (int64_t)t;
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     qpc_dbox_add(&b, x0 + 3 * (int64_t)(m->first_node + v[2]));
@@ -440,6 +444,7 @@ static inline bool near_mesh_edge(const side *s, const double *x0, const double 
     if (!m->moving)
         return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
                near_plane(s, m->beside[2 * e]) && near_plane(s, m->beside[2 * e + 1]);
+    if (!qpc_fbox_overlap(&m->edge_box[e], &s->box)) return false;
     const int32_t *v = edge_nodes(m, e);
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     return qpc_dbox_overlap(&b, &s->exact);
@@ -508,6 +513,11 @@ static inline __attribute__((always_inline)) void visit_all(walk *w, vt_visit *o
                 det->counts.candidates++;
                 if (!qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
                 const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
+                if (o == c && qpc_chain_near_self(c, k, item[q] - o->feature_base)) {
+                    // These keep a hundredth of the separation only.
+                    qpc_dbox near = qpc_dbox_grow(&det->edge_now[f], -1.98 * w->reach * c->radius);
+                    if (!qpc_dbox_overlap(&near, &det->edge_now[item[q]])) continue;
+                }
                 on_cc(w, c, k, o, item[q] - o->feature_base);
             }
         }
