@@ -462,7 +462,7 @@ typedef struct walk {
     qpc_detector *det;
     const double *x0, *x1;
     double reach;  // of the box tests, in separations
-    double factor; // motion: tested separation; proximity: reach
+    double factor; // motion: tested separation; others: reach, before it shrinks
     double best;   // minimum gap
     bool full;     // out of memory
 } walk;
@@ -787,14 +787,14 @@ static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separati
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
     qpc_vec3 p[4];
     load_vt(w->x0, c, k, m, t, p);
-    if (beside_triangle(m, t, p, w->best * (c->radius + m->radius))) return;
+    if (beside_triangle(m, t, p, w->factor * (c->radius + m->radius))) return;
     keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4];
     load_ee(w->x0, c, k, m, e, p);
-    if (behind_edge(m, e, p, w->best * (c->radius + m->radius))) return;
+    if (behind_edge(m, e, p, w->factor * (c->radius + m->radius))) return;
     keep_smallest(w, false, p, c->radius + m->radius);
 }
 
@@ -809,13 +809,19 @@ static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_
 
 qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
                                   qpc_error *err) {
-    // Where there is contact something is nearer than 1.1, and wide lists are not needed.
+    // Where there is contact something is nearer than 1.1, and wide lists are not needed. Once
+    // made, they are kept for a while; what is found does not depend on them.
     walk w = {.det = det, .x0 = x, .x1 = x};
     for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
-        w.best = w.reach = pass == 0 ? 1.1 : 2;
+        w.best = w.reach = w.factor = pass == 0 ? 1.1 : 2;
         qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
         if (status != QPC_OK) return status;
         visit_all(&w, gap_vt, gap_ee, gap_cc);
+        det->content = pass == 0 ? det->content + 1 : 0;
+    }
+    if (det->content > 100) { // lists narrow as they renew
+        det->cover = QPC_COVER;
+        det->content = 0;
     }
     *ret_ratio = w.best;
     return QPC_OK;
