@@ -199,7 +199,7 @@ void qpc_actor_free(qpc_actor *actor) {
         qpc_snapshot_unref(actor->ring[(actor->ring_first + i) % FRAME_RING]);
     }
     qpc_snapshot_unref(actor->published);
-    qpc_recorder_close(actor->recorder);
+    qpc_recorder_unref(actor->recorder);
     qpc_world_destroy(actor->world);
     atomic_fetch_sub(actor->env->worlds_memory, atomic_load(&actor->memory));
     for (int32_t i = 0; i < actor->held_count; i++) {
@@ -307,6 +307,8 @@ qpc_actor_info qpc_actor_get_info(qpc_actor *actor) {
     pthread_mutex_unlock(&actor->lock);
     return info;
 }
+
+qpc_recorder *qpc_actor_recorder(const qpc_actor *actor) { return actor->recorder; }
 
 uint64_t qpc_actor_id(const qpc_actor *actor) { return actor->id; }
 
@@ -526,7 +528,7 @@ static void do_destroy(qpc_actor *actor, qpc_request *request) {
     int64_t steps = qpc_world_step_number(actor->world);
     if (actor->recorder != NULL) {
         qpc_recorder_event(actor->recorder, steps, "destroyed", "by world.destroy");
-        qpc_recorder_close(actor->recorder);
+        qpc_recorder_unref(actor->recorder);
         actor->recorder = NULL;
     }
     qpc_world_destroy(actor->world);

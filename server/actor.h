@@ -82,6 +82,8 @@ typedef struct qpc_actor_info {
 } qpc_actor_info;
 qpc_actor_info qpc_actor_get_info(qpc_actor *actor);
 uint64_t qpc_actor_id(const qpc_actor *actor);
+/// NULL: not recorded. Borrowed while the world lives.
+qpc_recorder *qpc_actor_recorder(const qpc_actor *actor);
 
 /// For the owner of the actor, loop thread: who holds the world exclusively, when it was last asked
 /// for anything, how long it may be idle, and its subscriptions.

@@ -207,16 +207,17 @@ static void finish_upload(qpc_request *request) {
     qpc_mesh_unref(mesh);
 }
 
-static qpc_upload **find_upload(qpc_session *session, const uint8_t sha256[32]) {
+/// Its place in the session, or -1.
+static int find_upload(const qpc_session *session, const uint8_t sha256[32]) {
     for (int i = 0; i < QPC_UPLOADS_MAX; i++) {
-        qpc_upload *upload = session->uploads[i];
-        if (upload != NULL && memcmp(upload->sha256, sha256, 32) == 0) return &session->uploads[i];
+        const qpc_upload *upload = session->uploads[i];
+        if (upload != NULL && memcmp(upload->sha256, sha256, 32) == 0) return i;
     }
-    return NULL;
+    return -1;
 }
 
 static qpc_status begin_upload(qpc_call *call, const uint8_t sha256[32], uint64_t size,
-                               qpc_upload ***ret, qpc_error *err) {
+                               int *ret, qpc_error *err) {
     qpc_session *session = call->session;
     uint64_t largest = qpc_meshes_largest(call->server->meshes);
     if (size > largest) {
@@ -226,15 +227,15 @@ static qpc_status begin_upload(qpc_call *call, const uint8_t sha256[32], uint64_
                            " (--max-vertices is %" PRId64 ", --max-elements %" PRId64 ")",
                            size, largest, limits.max_vertices, limits.max_elements);
     }
-    qpc_upload **slot = find_upload(session, sha256);
-    if (slot != NULL) {
-        qpc_upload_destroy(*slot); // offset 0 starts anew
-        *slot = NULL;
+    int slot = find_upload(session, sha256);
+    if (slot >= 0) {
+        qpc_upload_destroy(session->uploads[slot]); // offset 0 starts anew
+        session->uploads[slot] = NULL;
     }
-    for (int i = 0; i < QPC_UPLOADS_MAX && slot == NULL; i++) {
-        if (session->uploads[i] == NULL) slot = &session->uploads[i];
+    for (int i = 0; i < QPC_UPLOADS_MAX && slot < 0; i++) {
+        if (session->uploads[i] == NULL) slot = i;
     }
-    if (slot == NULL) {
+    if (slot < 0) {
         return qpc_fail(err, QPC_ERR_LIMIT, "this session has %d pending uploads already",
                         QPC_UPLOADS_MAX);
     }
@@ -244,7 +245,7 @@ static qpc_status begin_upload(qpc_call *call, const uint8_t sha256[32], uint64_
     memcpy(upload->sha256, sha256, 32);
     upload->size = (size_t)size;
     read_name(call->params, upload->name, sizeof upload->name);
-    *slot = upload;
+    session->uploads[slot] = upload;
     *ret = slot;
     return QPC_OK;
 }
@@ -327,18 +328,18 @@ static qpc_status upload_chunk(qpc_call *call, qpc_value *ret, qpc_error *err) {
     if (offset == 0 && qpc_meshes_known(call->server->meshes, sha256, &info)) {
         return reply_known(&info, ret, err);
     }
-    qpc_upload **slot = NULL;
+    int slot = -1;
     if (offset == 0) {
         status = begin_upload(call, sha256, size, &slot, err);
         if (status != QPC_OK) return status;
     } else {
         slot = find_upload(session, sha256);
-        if (slot == NULL) {
+        if (slot < 0) {
             return qpc_fail_at(err, QPC_ERR_STATE, "offset",
                                "no upload of this hash is pending: begin at offset 0");
         }
     }
-    qpc_upload *upload = *slot;
+    qpc_upload *upload = session->uploads[slot];
     if (size != upload->size) {
         return qpc_fail_at(err, QPC_ERR_INVALID, "size",
                            "%" PRIu64 ": the first chunk said %zu", size, upload->size);
@@ -357,7 +358,7 @@ static qpc_status upload_chunk(qpc_call *call, qpc_value *ret, qpc_error *err) {
     status = append_chunk(upload, (const uint8_t *)data->str.bytes, length, err);
     if (status == QPC_OK) status = check_header(call, upload, err);
     if (status != QPC_OK) {
-        *slot = NULL;
+        session->uploads[slot] = NULL;
         qpc_upload_destroy(upload);
         return status;
     }
@@ -371,7 +372,7 @@ static qpc_status upload_chunk(qpc_call *call, qpc_value *ret, qpc_error *err) {
     qpc_request *request = NULL;
     status = qpc_call_defer(call, false, &request, err);
     if (status != QPC_OK) return status;
-    *slot = NULL;
+    session->uploads[slot] = NULL;
     upload->session = NULL;
     request->charged += upload->capacity;
     request->object = upload;

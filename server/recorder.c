@@ -14,6 +14,7 @@
 #include <uv.h>
 
 struct qpc_recorder {
+    _Atomic int32_t refs;
     qpc_run_handle *run;
     const qpc_layout *layout; // borrowed from the world's actor, which outlives the recorder
     qpc_record_settings settings;
@@ -264,6 +265,7 @@ qpc_status qpc_recorder_open(qpc_writer *writer, const qpc_world *world,
         status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a run");
         goto done;
     }
+    atomic_init(&recorder->refs, 1);
     recorder->layout = layout;
     recorder->settings = *settings;
     recorder->failsafe_event = INT64_MIN / 2;
@@ -308,12 +310,22 @@ qpc_status qpc_recorder_open(qpc_writer *writer, const qpc_world *world,
 done:
     if (parts != NULL) free_parts(parts);
     qpc_free(parts);
-    if (status != QPC_OK) qpc_recorder_close(recorder);
+    if (status != QPC_OK) qpc_recorder_unref(recorder);
     return status;
 }
 
-void qpc_recorder_close(qpc_recorder *recorder) {
-    if (recorder == NULL) return;
+qpc_recorder *qpc_recorder_ref(qpc_recorder *recorder) {
+    atomic_fetch_add(&recorder->refs, 1);
+    return recorder;
+}
+
+void qpc_recorder_flush(qpc_recorder *recorder) {
+    // A failing disk is not the reader's error: what is there can be read.
+    qpc_writer_flush(recorder->run, NULL);
+}
+
+void qpc_recorder_unref(qpc_recorder *recorder) {
+    if (recorder == NULL || atomic_fetch_sub(&recorder->refs, 1) > 1) return;
     if (recorder->run != NULL) qpc_writer_close_run(recorder->run);
     qpc_free(recorder->gathered);
     qpc_free(recorder->packed);

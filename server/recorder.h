@@ -1,5 +1,5 @@
 /// What of a world goes into its run file: the row of every step, frames, contacts, the command log
-/// and events. Used by the worker in the world, one at a time.
+/// and events. Used by the worker in the world, one at a time; a reader of the run may hold a reference.
 ///
 /// A failing disk never stops a world: the run turns to `failed`, its records are dropped and
 /// counted, and the reason stands in the reply of world.step until storage has recovered.
@@ -26,8 +26,11 @@ qpc_status qpc_recorder_open(qpc_writer *writer, const qpc_world *world,
                              const qpc_layout *layout, const qpc_record_settings *settings,
                              uint64_t world_id, const char *name, qpc_recorder **ret,
                              qpc_error *err);
-/// Ends the run (state `closed`). NULL is accepted.
-void qpc_recorder_close(qpc_recorder *recorder);
+/// The last reference ends the run (state `closed`). NULL is accepted.
+qpc_recorder *qpc_recorder_ref(qpc_recorder *recorder);
+void qpc_recorder_unref(qpc_recorder *recorder);
+/// Any thread that holds a reference: wait until what was recorded so far can be read.
+void qpc_recorder_flush(qpc_recorder *recorder);
 /// 32 hex digits.
 const char *qpc_recorder_run(const qpc_recorder *recorder);
 const qpc_record_settings *qpc_recorder_settings(const qpc_recorder *recorder);

@@ -171,7 +171,9 @@ static qpc_status listen_tcp(qpc_server *server, const char *text, qpc_error *er
 /// Somebody answers on the socket: another daemon. Nobody does: a leftover.
 static bool unix_socket_is_alive(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    size_t size = strlen(path);
+    if (size >= sizeof address.sun_path) return false;
+    memcpy(address.sun_path, path, size);
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (probe < 0) return false;
     int rc = connect(probe, (const struct sockaddr *)&address, sizeof address);
