@@ -37,8 +37,6 @@ cli_exit cli_fail(const cli *c, cli_exit code, const qpc_error *err, const qpc_v
     fflush(stdout);
     fprintf(stderr, "qpc: %s\n", err->message[0] != '\0' ? err->message
                                                          : qpc_status_text(err->status));
-    if (data != NULL && data->kind == QPC_MAP)
-        cli_print_pairs(stderr, qpc_map_get(data, "pairs"), qpc_map_get(data, "bodies"));
     if (!c->json) return code;
     qpc_value error = qpc_map(), root = qpc_map(), copy = qpc_nil();
     if (data != NULL) qpc_value_copy(data, &copy);

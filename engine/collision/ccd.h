@@ -3,7 +3,8 @@
 ///
 /// Guarantees, floating point included: MISS means that the distance stays above s for all t in
 /// [0, 1]; a HIT's time is never later than the first time at distance s, and the distance there is
-/// within [s - O(E), s + tol + O(E)], E = 32 u M with M the largest relative coordinate. No memory is taken.
+/// within [s - O(E), s + tol + O(E)], E = 32 u M with M the largest relative coordinate. No memory
+/// is taken.
 #ifndef QPC_ENGINE_COLLISION_CCD_H
 #define QPC_ENGINE_COLLISION_CCD_H
 
@@ -16,10 +17,10 @@ typedef enum qpc_ccd_outcome { QPC_CCD_MISS, QPC_CCD_HIT, QPC_CCD_AT_START } qpc
 
 typedef struct qpc_ccd_result {
     qpc_ccd_outcome outcome;
-    double toi;          // [0, 1]
-    qpc_vec3 n;          // unit, from feature j (triangle, edge b) to feature i (vertex, edge a)
-    double weight[4];    // signed as in qpc_contact
-    double distance;     // at toi, m
+    double toi;       // [0, 1]
+    qpc_vec3 n;       // unit, from feature j (triangle, edge b) to feature i (vertex, edge a)
+    double weight[4]; // signed as in qpc_contact
+    double distance;  // at toi, m
     int32_t iterations;
     bool uncertain;
 } qpc_ccd_result;
@@ -30,5 +31,14 @@ void qpc_ccd_vt(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol
                 qpc_ccd_result *ret);
 void qpc_ccd_ee(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,
                 qpc_ccd_result *ret);
+
+/// For pairs that may start closer than s: with d0 the distance at the start, written to ret_start
+/// unless the answer is a miss at s, the pair is tested at s if d0 > s (1 + 1e-6), else at 0.9 d0,
+/// with tolerance 0.1 (d0 - what is tested), at most `most`. So a pair that leaves is a miss
+/// wherever it starts (d0 above rounding), and AT_START is left to pairs that touch.
+void qpc_ccd_vt_keep(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double most,
+                     qpc_ccd_result *ret, double *ret_start);
+void qpc_ccd_ee_keep(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double most,
+                     qpc_ccd_result *ret, double *ret_start);
 
 #endif

@@ -43,6 +43,8 @@ static void static_tangents(qpc_mesh_part *m, const double *x) {
         m->beside[2 * e + 1] = t->edge_triangle[last > first ? first + 1 : first];
         for (int s = 0; s < 2; s++)
             v3_store(to + 3 * s, qpc_edge_tangent(m, x, e, m->beside[2 * e + s]));
+        m->flat[e] = last == first + 1 && v3_norm2(v3_load(to)) > 0.5 &&
+                     v3_norm(v3_add(v3_load(to), v3_load(to + 3))) < 1e-10;
     }
 }
 
@@ -81,7 +83,8 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     if (m->plane == NULL) return no_memory(err);
     m->tangent = qpc_alloc_array((size_t)m->edge_count, 6 * sizeof *m->tangent);
     m->beside = qpc_alloc_array((size_t)m->edge_count, 2 * sizeof *m->beside);
-    if (m->tangent == NULL || m->beside == NULL) return no_memory(err);
+    m->flat = qpc_alloc_array((size_t)m->edge_count, 1);
+    if (m->tangent == NULL || m->beside == NULL || m->flat == NULL) return no_memory(err);
     static_planes(m, x);
     static_tangents(m, x);
     return QPC_OK;
@@ -141,8 +144,7 @@ static qpc_status check_surface(const qpc_surface *s, int32_t i, const double *x
                             "surface %d is a dynamic mesh; only chains are dynamic", (int)i);
         if (qpc_mesh_vertex_count(s->mesh) != s->node_count)
             return qpc_fail(err, QPC_ERR_INVALID, "surface %d has %d nodes but its mesh %lld",
-                            (int)i, (int)s->node_count,
-                            (long long)qpc_mesh_vertex_count(s->mesh));
+                            (int)i, (int)s->node_count, (long long)qpc_mesh_vertex_count(s->mesh));
         return QPC_OK;
     }
     if (s->node_count > 1 && s->rest_length == NULL)
@@ -192,7 +194,8 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
                                int32_t node_count, int64_t max_candidates, qpc_detector **ret,
                                qpc_error *err) {
     if (surface_count < 0 || node_count < 0 || node_count > MOST_NUMBERS || max_candidates < 0)
-        return qpc_fail(err, QPC_ERR_INVALID, "a detector of %d surfaces over %d nodes makes no sense",
+        return qpc_fail(err, QPC_ERR_INVALID,
+                        "a detector of %d surfaces over %d nodes makes no sense",
                         (int)surface_count, (int)node_count);
     int64_t features = 0, triangles = 0, edges = 0;
     int32_t meshes = 0;
@@ -239,6 +242,7 @@ void qpc_detector_destroy(qpc_detector *det) {
         qpc_free(m->plane);
         qpc_free(m->tangent);
         qpc_free(m->beside);
+        qpc_free(m->flat);
         qpc_free(m->reference);
     }
     for (int32_t i = 0; i < det->chain_count; i++) {
@@ -264,5 +268,9 @@ void qpc_detector_destroy(qpc_detector *det) {
     qpc_free(det);
 }
 
-qpc_detect_counts qpc_detector_counts(const qpc_detector *det) { return det->counts; }
-void qpc_detector_counts_reset(qpc_detector *det) { det->counts = (qpc_detect_counts){0}; }
+qpc_detect_counts qpc_detector_counts(const qpc_detector *det) {
+    return det->counts;
+}
+void qpc_detector_counts_reset(qpc_detector *det) {
+    det->counts = (qpc_detect_counts){0};
+}

@@ -32,6 +32,7 @@ typedef struct qpc_mesh_part {
     double *tangent;   // static: (edges x 6) in-face directions away from the edge of two of its
                        // triangles, zeros if none
     int32_t *beside;   // static: (edges x 2) those triangles
+    uint8_t *flat;     // static: (edges) 1: its two triangles lie in one plane, on either side
     double *reference; // moving: (nodes x 3) where the boxes were taken
     double slack;      // moving: nodes within this of the reference need no new boxes, m
     double last_step;  // moving: largest motion of a coordinate in the last tested motion, m
@@ -67,9 +68,9 @@ struct qpc_detector {
     qpc_list *vt, *ee, *cc;
     int32_t *items, *spare; // what lists point into, and its twin for compaction
     int32_t items_used, items_capacity;
-    int64_t live;  // entries in use
-    double cover;  // lists hold every pair that comes within cover * separation
-    bool rebuild;  // every list is stale
+    int64_t live; // entries in use
+    double cover; // lists hold every pair that comes within cover * separation
+    bool rebuild; // every list is stale
     qpc_items found, near_edges, near_triangles;
 
     qpc_dbox *edge_now; // (features) scratch: box of each chain edge over the motion tested

@@ -13,7 +13,9 @@
 
 // ---- lists ----
 
-static int32_t room_for(int32_t count) { return count + count / 2 + 4; }
+static int32_t room_for(int32_t count) {
+    return count + count / 2 + 4;
+}
 
 static qpc_status no_memory(qpc_error *err) {
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for candidate lists");
@@ -186,13 +188,13 @@ static bool holds(const qpc_dbox *b, const double *p) {
 static qpc_dbox fat_box(const qpc_chain_part *c, const double *p0, const double *p1,
                         qpc_vec3 motion) {
     double step = fmax(fabs(motion.x), fmax(fabs(motion.y), fabs(motion.z)));
-    double lead = step > 0 ? fmin(6, c->lead_max / step) : 0;
+    double lead = step > 0 ? fmin(2, c->lead_max / step) : 0;
     double ahead[3] = {p1[0] + lead * motion.x, p1[1] + lead * motion.y, p1[2] + lead * motion.z};
     qpc_dbox b = qpc_dbox_empty();
     qpc_dbox_add(&b, p0);
     qpc_dbox_add(&b, p1);
     qpc_dbox_add(&b, ahead);
-    return qpc_dbox_grow(&b, 0.25 * c->radius + fmin(step, c->radius));
+    return qpc_dbox_grow(&b, 0.1 * c->radius);
 }
 
 /// Lists of edge k against meshes, and of the vertices it answers for if they have new boxes.
@@ -205,7 +207,8 @@ static qpc_status list_meshes(qpc_detector *det, const qpc_chain_part *c, int32_
     for (int32_t i = 0; i < det->mesh_count; i++) {
         qpc_mesh_part *m = &det->meshes[i];
         // Rounding of a moving mesh's float boxes goes into the slack: its pair tests use doubles.
-        double by = det->cover * (c->radius + m->radius) + m->slack + (m->moving ? 1e-6 * m->size : 0);
+        double by =
+            det->cover * (c->radius + m->radius) + m->slack + (m->moving ? 1e-6 * m->size : 0);
         qpc_dbox b = qpc_dbox_grow(&hull, by);
         qpc_fbox box = qpc_fbox_around(b.lo, b.hi, m->origin);
         det->found.count = 0;

@@ -3,8 +3,8 @@
 /// Each pair is decided by its own positions alone, never by what the lists hold besides it: an
 /// exact box test comes first, so a list that holds more gives the same contacts, bit for bit.
 /// Vertex-triangle tests find what a cable's vertices are near, edge-edge tests what the inside of
-/// its edges is near. Feature pairs that several tests find (a vertex and an edge that two triangles
-/// share) have one key; the nearest (or earliest) of them is kept.
+/// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
+/// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
 #include "engine/collision/detector.h"
 #include "engine/geometry/closest.h"
@@ -22,10 +22,10 @@ typedef enum key_type { // order of kinds in keys; part of warm starts, so it ne
     KEY_EDGE_EDGE,
 } key_type;
 
-static const double flat_eps = 1e-9;   // sine below which a direction counts as perpendicular
-static const double local_eps = 1e-6;  // the same between cables
-static const double past_end = 1e-3;   // parallel edges: how far past an end still counts as over it
-static const double tolerance = 0.01;  // of the separation: largest stop tolerance of a motion test
+static const double flat_eps = 1e-9;  // sine below which a direction counts as perpendicular
+static const double local_eps = 1e-6; // the same between cables
+static const double past_end = 1e-3;  // parallel edges: how far past an end still counts as over it
+static const double tolerance = 0.01; // of the separation: largest stop tolerance of a motion test
 
 static uint64_t make_key(key_type type, int32_t i, int32_t j) {
     return (uint64_t)type << 60 | (uint64_t)(uint32_t)i << 30 | (uint64_t)(uint32_t)j;
@@ -36,7 +36,9 @@ static qpc_vec3 unit(qpc_vec3 a) {
     return length > 0 ? v3_scale(1 / length, a) : v3(0, 0, 0);
 }
 
-static qpc_vec3 node(const double *x, int32_t n) { return v3_load(x + 3 * (int64_t)n); }
+static qpc_vec3 node(const double *x, int32_t n) {
+    return v3_load(x + 3 * (int64_t)n);
+}
 
 /// The stretch of `before` and `after` that a motion covers, as a box.
 static qpc_dbox swept(const double *x0, const double *x1, int32_t a, int32_t b) {
@@ -59,7 +61,9 @@ static const int32_t *edge_nodes(const qpc_mesh_part *m, int32_t e) {
 qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {
     if (m->topology->triangle_degenerate[triangle]) return v3(0, 0, 0);
     const int32_t *v = m->triangles + 3 * (int64_t)triangle, *w = edge_nodes(m, e);
-    int32_t opposite = v[0] != w[0] && v[0] != w[1] ? v[0] : v[1] != w[0] && v[1] != w[1] ? v[1] : v[2];
+    int32_t opposite = v[0] != w[0] && v[0] != w[1]   ? v[0]
+                       : v[1] != w[0] && v[1] != w[1] ? v[1]
+                                                      : v[2];
     qpc_vec3 a = node(x, m->first_node + w[0]);
     qpc_vec3 along = v3_sub(node(x, m->first_node + w[1]), a);
     qpc_vec3 to = v3_sub(node(x, m->first_node + opposite), a);
@@ -216,8 +220,7 @@ static qpc_contact mesh_contact(const qpc_chain_part *c, const qpc_mesh_part *m,
     } else {
         r.node[0] = c->first_node + feature_i;
         r.node[1] = qpc_chain_next(c, feature_i);
-        for (int k = 0; k < 2; k++)
-            r.node[2 + k] = m->first_node + edge_nodes(m, feature_j)[k];
+        for (int k = 0; k < 2; k++) r.node[2 + k] = m->first_node + edge_nodes(m, feature_j)[k];
     }
     return r;
 }
@@ -241,18 +244,43 @@ static void load_ee(const double *x, const qpc_chain_part *c, int32_t k, const q
     for (int i = 0; i < 2; i++) p[2 + i] = node(x, m->first_node + v[i]);
 }
 
-/// Quick and safe forerunner of the cones: a cable edge all on the inner side of a tangent cannot
-/// have its closest pair in the cone of a (static) mesh edge. At an end of the mesh edge some other
-/// edge there, the one that falls least from the cable, passes this test if any contact exists.
+// Quick forerunners of the cones, for static meshes: they reject only what the cones would, with
+// `slack` far above their eps. At a mesh vertex, the edge that falls least from the cable passes
+// them whenever the vertex passes its cone: with d.u' <= d.u <= 0 for an edge u' of a triangle at
+// u, its tangent t has d.t = (d.u' - cos d.u) / sin <= d.u tan(angle / 2) <= 0.
+static const double slack = 1e-7;
+
+/// All of a cable edge lies on the inner side of a tangent of a mesh edge, or the surface is flat
+/// there.
 static bool behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach) {
     if (m->moving) return false;
+    if (m->flat[e]) return true;
     const double *t = m->tangent + 6 * (int64_t)e;
     qpc_vec3 a = v3_sub(p[0], p[2]), b = v3_sub(p[1], p[2]);
     for (int s = 0; s < 2; s++, t += 3) {
         qpc_vec3 u = v3_load(t);
-        if (v3_dot(a, u) > 2 * flat_eps * reach && v3_dot(b, u) > 2 * flat_eps * reach) return true;
+        if (v3_dot(a, u) > slack * reach && v3_dot(b, u) > slack * reach) return true;
     }
     return false;
+}
+
+/// A vertex is outside a triangle across edges of which each leads up into its other triangle.
+static bool beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4], double reach) {
+    if (m->moving) return false;
+    bool outside = false;
+    for (int side = 0; side < 3; side++) {
+        int32_t e = m->topology->triangle_edge[3 * (int64_t)t + side];
+        if (e < 0) return false;
+        int mine = m->beside[2 * e] == t ? 0 : 1;
+        if (m->beside[2 * e + mine] != t) return false; // one of many triangles at this edge
+        const double *u = m->tangent + 6 * (int64_t)e;
+        qpc_vec3 a = v3_sub(p[0], p[1 + side]);
+        if (!(v3_dot(a, v3_load(u + 3 * mine)) < -slack * reach)) continue;
+        if (m->beside[2 * e + 1 - mine] == t) return false; // the rim
+        if (!(v3_dot(a, v3_load(u + 3 * (1 - mine))) > slack * reach)) return false;
+        outside = true;
+    }
+    return outside;
 }
 
 static void fill(qpc_contact *c, const qpc_closest *near) {
@@ -327,11 +355,13 @@ static void sweep_chains(qpc_detector *det, const double *x0, const double *x1, 
 typedef struct side {
     // A chain feature against one mesh: its box over the motion, grown by the reach of the pair.
     const qpc_mesh_part *mesh;
-    qpc_fbox box;    // static meshes
-    qpc_dbox exact;  // moving ones
-    qpc_vec3 p[4];   // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
+    qpc_fbox box;   // static meshes
+    qpc_dbox exact; // moving ones
+    qpc_vec3 p[4];  // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
     int32_t points;
-    double beyond;   // farther than this to one side of a plane is out of reach
+    double beyond;          // farther than this to one side of a plane is out of reach
+    qpc_vec3 across[2];     // edges: directions across the edge, and what the motion covers of
+    double low[2], high[2]; // them, grown by the reach
 } side;
 
 static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const double *x1,
@@ -351,6 +381,36 @@ static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const d
     for (int32_t i = 0; i < s->points; i++)
         size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z));
     s->beyond = reach + 64 * DBL_EPSILON * size;
+    if (a == b) return;
+    qpc_vec3 along = unit(v3_sub(s->p[1], s->p[0]));
+    double x = fabs(along.x), y = fabs(along.y), z = fabs(along.z);
+    qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
+    s->across[0] = unit(v3_cross(along, axis));
+    s->across[1] = v3_cross(along, s->across[0]);
+    for (int k = 0; k < 2; k++) {
+        s->low[k] = INFINITY, s->high[k] = -INFINITY;
+        for (int32_t i = 0; i < s->points; i++) {
+            double h = v3_dot(s->across[k], s->p[i]);
+            s->low[k] = h < s->low[k] ? h : s->low[k];
+            s->high[k] = h > s->high[k] ? h : s->high[k];
+        }
+        s->low[k] -= s->beyond;
+        s->high[k] += s->beyond;
+    }
+}
+
+/// False if a static mesh edge stays out of reach in a direction across the cable edge.
+static inline bool near_across(const side *s, const double *x, int32_t e) {
+    const int32_t *v = edge_nodes(s->mesh, e);
+    qpc_vec3 origin = v3_load(s->mesh->origin);
+    qpc_vec3 a = v3_sub(node(x, s->mesh->first_node + v[0]), origin);
+    qpc_vec3 b = v3_sub(node(x, s->mesh->first_node + v[1]), origin);
+    bool apart = false;
+    for (int k = 0; k < 2; k++) {
+        double f = v3_dot(s->across[k], a), g = v3_dot(s->across[k], b);
+        apart |= (f < g ? g : f) < s->low[k] || (f < g ? f : g) > s->high[k];
+    }
+    return !apart;
 }
 
 /// False if the feature stays out of reach on one side of a static triangle's plane.
@@ -378,8 +438,8 @@ static inline bool near_triangle(const side *s, const double *x0, const double *
 static inline bool near_mesh_edge(const side *s, const double *x0, const double *x1, int32_t e) {
     const qpc_mesh_part *m = s->mesh;
     if (!m->moving)
-        return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_plane(s, m->beside[2 * e]) &&
-               near_plane(s, m->beside[2 * e + 1]);
+        return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
+               near_plane(s, m->beside[2 * e]) && near_plane(s, m->beside[2 * e + 1]);
     const int32_t *v = edge_nodes(m, e);
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     return qpc_dbox_overlap(&b, &s->exact);
@@ -387,7 +447,8 @@ static inline bool near_mesh_edge(const side *s, const double *x0, const double 
 
 /// Lists go mesh by mesh: move on to the mesh that holds global triangle or edge number `item`.
 static const qpc_mesh_part *mesh_of(const qpc_mesh_part *m, int32_t item, bool edge) {
-    while (item >= (edge ? m->edge_base + m->edge_count : m->triangle_base + m->triangle_count)) m++;
+    while (item >= (edge ? m->edge_base + m->edge_count : m->triangle_base + m->triangle_count))
+        m++;
     return m;
 }
 
@@ -395,18 +456,18 @@ static const qpc_mesh_part *mesh_of(const qpc_mesh_part *m, int32_t item, bool e
 typedef struct walk {
     qpc_detector *det;
     const double *x0, *x1;
-    double reach;   // of the box tests, in separations
-    double factor;  // motion: tested separation; proximity: reach
-    double best;    // minimum gap
-    bool full;      // out of memory
+    double reach;  // of the box tests, in separations
+    double factor; // motion: tested separation; proximity: reach
+    double best;   // minimum gap
+    bool full;     // out of memory
 } walk;
 
 typedef void vt_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t t);
 typedef void ee_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t e);
 typedef void cc_visit(walk *, const qpc_chain_part *, int32_t a, const qpc_chain_part *, int32_t b);
 
-static inline __attribute__((always_inline)) void
-visit_all(walk *w, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
+static inline __attribute__((always_inline)) void visit_all(walk *w, vt_visit *on_vt,
+                                                            ee_visit *on_ee, cc_visit *on_cc) {
     qpc_detector *det = w->det;
     const double *x0 = w->x0, *x1 = w->x1;
     sweep_chains(det, x0, x1, w->reach);
@@ -416,7 +477,8 @@ visit_all(walk *w, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
             int32_t f = c->feature_base + k, a = c->first_node + k;
             const qpc_list *l = &det->vt[f];
             const int32_t *item = det->items + l->start;
-            side s = {.mesh = NULL};
+            side s;
+            s.mesh = NULL;
             det->counts.candidates += (uint64_t)l->count;
             for (int32_t q = 0; q < l->count; q++) {
                 const qpc_mesh_part *m =
@@ -458,10 +520,12 @@ static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
                          int32_t t) {
     qpc_vec3 p[4];
     qpc_closest near;
-    w->det->counts.vt_tests++;
+    double reach = w->factor * (c->radius + m->radius);
     load_vt(w->x0, c, k, m, t, p);
+    if (beside_triangle(m, t, p, reach)) return;
+    w->det->counts.vt_tests++;
     qpc_closest_vt(p, &near);
-    if (!(near.distance < w->factor * (c->radius + m->radius))) return;
+    if (!(near.distance < reach)) return;
     qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
     fill(&r, &near);
     int32_t e, v;
@@ -545,8 +609,8 @@ static qpc_contact chain_contact(const qpc_chain_part *c, int32_t a, const qpc_c
 
 /// The four end points against the other edge, for edges nearly parallel: both ends of the stretch
 /// along which they run side by side hold, so that they do not turn into each other.
-static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 p[4], int32_t edge_i,
-                               int32_t edge_j) {
+static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 p[4],
+                               int32_t edge_i, int32_t edge_j) {
     for (int end = 0; end < 4; end++) {
         bool on_i = end < 2; // the end point belongs to side i
         qpc_vec3 q = p[end], a = p[on_i ? 2 : 0], b = p[on_i ? 3 : 1];
@@ -556,7 +620,8 @@ static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 
         double s;
         qpc_vec3 d = qpc_origin_segment(v3_sub(q, a), v3_sub(q, b), &s); // q - point on a b
         double distance = v3_norm(d);
-        if (!(distance < w->factor * base->separation) || distance <= direction_limit(p, 4)) continue;
+        if (!(distance < w->factor * base->separation) || distance <= direction_limit(p, 4))
+            continue;
         qpc_contact r = *base;
         r.weight[0] = on_i ? end == 0 : 1 - s;
         r.weight[1] = on_i ? end == 1 : s;
@@ -611,36 +676,21 @@ qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach
 
 typedef struct motion_hit {
     qpc_ccd_result hit;
-    uint8_t flags;
+    double start; // distance at the start
+    bool inside;  // closer than the tested separation there
 } motion_hit;
 
-/// The pair comes within the full separation: measure it at the start, and test again at what it
-/// keeps of that.
-static __attribute__((noinline)) bool moves_in(walk *w, bool vt, const qpc_vec3 p[4],
-                                               const qpc_vec3 q[4], double separation,
-                                               const qpc_ccd_result *first, motion_hit *ret) {
-    qpc_closest near;
-    qpc_ccd_result hit = *first;
-    double s = w->factor * separation, most = tolerance * separation;
+static inline bool moves_into(walk *w, bool vt, const qpc_vec3 p[4], const qpc_vec3 q[4],
+                              double separation, motion_hit *ret) {
+    double s = w->factor * separation;
     if (vt)
-        qpc_closest_vt(p, &near);
+        qpc_ccd_vt_keep(p, q, s, tolerance * separation, &ret->hit, &ret->start);
     else
-        qpc_closest_ee(p, &near);
-    double d0 = near.distance, keep = d0 > s + 1e-6 * separation ? s : fmin(s, 0.9 * d0);
-    double tol = fmin(0.1 * (d0 - keep), most);
-    ret->flags = 0;
-    if (d0 < s) ret->flags |= QPC_CONTACT_AT_START;
-    if (tol < most) {
-        if (vt)
-            qpc_ccd_vt(p, q, keep, tol, &hit);
-        else
-            qpc_ccd_ee(p, q, keep, tol, &hit);
-        w->det->counts.ccd_iterations += (uint64_t)hit.iterations;
-        if (hit.outcome == QPC_CCD_MISS) return false;
-    }
-    if (hit.uncertain) ret->flags |= QPC_CONTACT_UNCERTAIN;
+        qpc_ccd_ee_keep(p, q, s, tolerance * separation, &ret->hit, &ret->start);
+    w->det->counts.ccd_iterations += (uint64_t)ret->hit.iterations;
+    if (ret->hit.outcome == QPC_CCD_MISS) return false;
+    ret->inside = ret->start < s;
     w->det->counts.hits++;
-    ret->hit = hit;
     return true;
 }
 
@@ -649,22 +699,10 @@ static void take(qpc_contact *r, const motion_hit *h) {
     r->n = h->hit.n;
     r->distance = h->hit.distance;
     r->toi = h->hit.toi;
-    r->flags |= h->flags;
+    if (h->inside) r->flags |= QPC_CONTACT_AT_START;
+    if (h->hit.uncertain) r->flags |= QPC_CONTACT_UNCERTAIN;
 }
 
-/// Decide one pair, first at the full separation, which nearly always misses.
-static inline bool moves_into(walk *w, bool vt, const qpc_vec3 p[4], const qpc_vec3 q[4],
-                              double separation, motion_hit *ret) {
-    qpc_ccd_result hit;
-    double s = w->factor * separation, most = tolerance * separation;
-    if (vt)
-        qpc_ccd_vt(p, q, s, most, &hit);
-    else
-        qpc_ccd_ee(p, q, s, most, &hit);
-    w->det->counts.ccd_iterations += (uint64_t)hit.iterations;
-    if (hit.outcome == QPC_CCD_MISS) return false;
-    return moves_in(w, vt, p, q, separation, &hit, ret);
-}
 static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                       int32_t t) {
     qpc_vec3 p[4], q[4];
@@ -708,11 +746,7 @@ static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_cha
     take(&r, &h);
     r.key = ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
     if (r.distance <= direction_limit(p, 4)) r.n = chain_normal(p);
-    if (r.flags & QPC_CONTACT_NEAR_SELF) {
-        qpc_closest near;
-        qpc_closest_ee(p, &near);
-        r.separation = fmin(r.separation, 0.9 * near.distance);
-    }
+    if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * h.start);
     w->full |= !emit(w->det, &r);
 }
 
@@ -735,22 +769,27 @@ static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separati
         qpc_closest_vt(p, &near);
     else
         qpc_closest_ee(p, &near);
-    if (near.distance < w->best * separation) w->best = near.distance / separation;
+    if (near.distance < w->best * separation) w->best = w->reach = near.distance / separation;
 }
 
+// The nearest pair of all lies in the cone of its mesh feature, so the forerunners of the cones may
+// reject here too.
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
     qpc_vec3 p[4];
     load_vt(w->x0, c, k, m, t, p);
+    if (beside_triangle(m, t, p, w->best * (c->radius + m->radius))) return;
     keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4];
     load_ee(w->x0, c, k, m, e, p);
+    if (behind_edge(m, e, p, w->best * (c->radius + m->radius))) return;
     keep_smallest(w, false, p, c->radius + m->radius);
 }
 
-static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o, int32_t b) {
+static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
+                   int32_t b) {
     qpc_contact r = chain_contact(c, a, o, b);
     if (r.flags & QPC_CONTACT_NEAR_SELF) return;
     qpc_vec3 p[4];
@@ -762,7 +801,7 @@ qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *re
                                   qpc_error *err) {
     // Where there is contact something is nearer than 1.1, and wide lists are not needed.
     walk w = {.det = det, .x0 = x, .x1 = x};
-    for (int pass = 0; pass < 2 && !(w.best < w.reach); pass++) {
+    for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
         w.best = w.reach = pass == 0 ? 1.1 : 2;
         qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
         if (status != QPC_OK) return status;

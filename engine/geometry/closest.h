@@ -41,16 +41,26 @@ static inline qpc_vec3 qpc_origin_segment(qpc_vec3 a, qpc_vec3 b, double *t) {
     return v3_madd(a, -*t, e);
 }
 
+/// The same as the two functions below for shapes that are nearly degenerate, where a plain cross
+/// product is mostly rounding. Slower.
+qpc_vec3 qpc_origin_sliver(const qpc_vec3 w[3], double bary[3]);
+qpc_vec3 qpc_origin_parallel(const qpc_vec3 w[3], double *ret_s, double *ret_t);
+/// Sine squared from which on a shape is nearly degenerate.
+#define QPC_SLIVER_SINE2 1e-12
+
 /// Closest point to the origin of the triangle w; its barycentric weights in bary unless that is
 /// NULL. Face interior: along the plane's normal, which is exact where the weights would cancel.
 static inline qpc_vec3 qpc_origin_triangle(const qpc_vec3 w[3], double *bary) {
     qpc_vec3 ab = v3_sub(w[0], w[1]), ac = v3_sub(w[0], w[2]);
     qpc_vec3 n = v3_cross(ab, ac);
     double nn = v3_norm2(n), l2 = v3_norm2(ab) > v3_norm2(ac) ? v3_norm2(ab) : v3_norm2(ac);
-    bool flat = !(nn > 1e-28 * l2 * l2);
+    if (!(nn > QPC_SLIVER_SINE2 * l2 * l2)) {
+        double unused[3];
+        return qpc_origin_sliver(w, bary != NULL ? bary : unused);
+    }
     double v[3] = {v3_dot(n, v3_cross(w[1], w[2])), v3_dot(n, v3_cross(w[2], w[0])),
                    v3_dot(n, v3_cross(w[0], w[1]))};
-    if (!flat && v[0] > 0 && v[1] > 0 && v[2] > 0) {
+    if (v[0] > 0 && v[1] > 0 && v[2] > 0) {
         if (bary != NULL) {
             double sum = 1 / (v[0] + v[1] + v[2]);
             for (int i = 0; i < 3; i++) bary[i] = v[i] * sum;
@@ -62,7 +72,7 @@ static inline qpc_vec3 qpc_origin_triangle(const qpc_vec3 w[3], double *bary) {
     double best2 = INFINITY, best_t = 0;
     int best_i = 0;
     for (int i = 0; i < 3; i++) {
-        if (!flat && v[i] > 0) continue;
+        if (v[i] > 0) continue;
         double t;
         qpc_vec3 c = qpc_origin_segment(w[(i + 1) % 3], w[(i + 2) % 3], &t);
         double c2 = v3_norm2(c);
@@ -86,19 +96,16 @@ static inline qpc_vec3 qpc_origin_edges(const qpc_vec3 w[3], double *ret_s, doub
     qpc_vec3 da = v3_sub(w[2], w[0]), db = v3_sub(w[0], w[1]), n = v3_cross(da, db);
     double aa = v3_norm2(da), bb = v3_norm2(db), ab = v3_dot(da, db), nn = v3_norm2(n);
     double aw = v3_dot(da, w[0]), bw = v3_dot(db, w[0]);
-    double s = 0, t;
-    if (nn > 1e-28 * aa * bb) {
-        s = -v3_dot(v3_cross(w[0], db), n);
-        t = -v3_dot(v3_cross(w[0], da), n);
-        if (s >= 0 && s <= nn && t >= 0 && t <= nn) {
-            *ret_s = s / nn;
-            *ret_t = t / nn;
-            return v3_scale(v3_dot(n, w[0]) / nn, n);
-        }
-        s = s <= 0 ? 0 : s >= nn ? 1 : s / nn;
+    if (!(nn > QPC_SLIVER_SINE2 * aa * bb)) return qpc_origin_parallel(w, ret_s, ret_t);
+    double s = -v3_dot(v3_cross(w[0], db), n), t = -v3_dot(v3_cross(w[0], da), n);
+    if (s >= 0 && s <= nn && t >= 0 && t <= nn) {
+        *ret_s = s / nn;
+        *ret_t = t / nn;
+        return v3_scale(v3_dot(n, w[0]) / nn, n);
     }
+    s = s <= 0 ? 0 : s >= nn ? 1 : s / nn;
     // Clamp s, then t for that s, then s again for that t: exact for segments.
-    t = bb > 0 ? ab * s + bw : 0;
+    t = ab * s + bw;
     if (!(t > 0)) {
         t = 0;
         s = !(-aw > 0) ? 0 : -aw >= aa ? 1 : -aw / aa;
