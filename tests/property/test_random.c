@@ -132,7 +132,7 @@ static void random_worlds_never_cross(void **state) {
             assert_int_equal(status, QPC_ERR_INVALID);
         }
         double cpu = 0;
-        int steps = status == QPC_OK ? (int)fmin(lround(0.6 / dt), 200) : 0;
+        int steps = status == QPC_OK ? (int)fmin((double)lround(0.6 / dt), 200) : 0;
         for (int i = 0; i < steps; i++) {
             status = qpc_watched_step(&sim.w, &sim.report, &err);
             if (status != QPC_OK) {
