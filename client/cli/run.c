@@ -15,7 +15,8 @@
 #include "client/cli/cli.h"
 #include "client/libqpc/address.h"
 
-enum { WAIT_MS = 100, CANCEL_MS = 20000, RETRIES = 6, BATCH_MAX = 100000 };
+enum { WAIT_MS = 100, CANCEL_MS = 20000, RECORD_MS = 10000, KEPT_MS = 1000 };
+enum { RETRIES = 6, BATCH_MAX = 100000 };
 
 // ---- one number over all batches ----
 
@@ -27,7 +28,8 @@ typedef struct totals {
     qpc_error error;
     double wall_s, cpu_s, elapsed_s;
     int64_t contacts, active, passes, newton, halvings, failsafe;
-    double min_gap, energy_drift, penetration;
+    double min_gap, penetration;
+    double energy_drift, energy_last; // (E - E0 - W) over the scale: largest in magnitude, at the end
     double stat, prim, dual, comp, natural;
 } totals;
 
@@ -56,7 +58,9 @@ static void add_batch(totals *t, const qpc_step_reply *reply) {
     t->halvings += cli_int(s, "halvings", 0);
     t->failsafe += cli_int(s, "failsafe", 0);
     t->min_gap = fmin(t->min_gap, cli_real(s, "min_gap", 2));
-    larger(&t->energy_drift, cli_real(s, "energy_drift_max", 0));
+    t->energy_last = cli_real(cli_at(s, "last"), "energy_drift", t->energy_last);
+    double drift = cli_real(s, "energy_drift_max", t->energy_last); // largest in magnitude
+    if (!(fabs(drift) <= fabs(t->energy_drift))) t->energy_drift = drift;
     larger(&t->stat, cli_real(worst, "stat", 0));
     larger(&t->prim, cli_real(worst, "prim", 0));
     larger(&t->dual, cli_real(worst, "dual", 0));
@@ -254,7 +258,8 @@ static void print_summary(const totals *t, const cli_times *times, const char *n
            t->stat, t->prim, t->dual, t->comp, t->natural);
     printf("  fail-safe        %lld, halvings %lld\n", (long long)t->failsafe,
            (long long)t->halvings);
-    printf("  energy drift     %.2e of the energy scale\n", t->energy_drift);
+    printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n", t->energy_drift,
+           t->energy_last);
     printf("  state hash       %016llx\n", (unsigned long long)t->hash);
     if (run[0] != '\0') printf("  run              %s\n", run);
     if (path[0] != '\0') printf("  run file         %s\n", path);
@@ -315,6 +320,7 @@ static cli_exit print_summary_json(const cli *c, const totals *t, const cli_time
         {"failsafe", qpc_int(t->failsafe)},
         {"halvings", qpc_int(t->halvings)},
         {"energy_drift_max", qpc_real(t->energy_drift)},
+        {"energy_drift_end", qpc_real(t->energy_last)},
         {"warnings", notes},
     };
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
@@ -358,7 +364,8 @@ static cli_exit override(const cli *c, qpc_value *scene, const run_options *o) {
 static cli_exit fail_create(const cli *c, qpc_error *err, const char *path,
                             const qpc_value *scene_map) {
     bool answered = c->client != NULL && qpc_client_answered(c->client);
-    bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC);
+    bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC ||
+                              err->status == QPC_ERR_EXISTS || err->status == QPC_ERR_UNSUPPORTED);
     if (!scene) return cli_fail_call(c, err);
     qpc_error why = *err;
     qpc_fail(err, why.status, "%s: %s", path, why.message);
@@ -389,6 +396,27 @@ static qpc_status ask_dt(cli *c, uint64_t world, double *ret, qpc_error *err) {
         status = qpc_read_real(qpc_map_get(m.value, "dt"), "dt", 1e-300, 1e300, ret, err);
     qpc_message_fini(&m);
     return status;
+}
+
+/// Times and path of a run. What was recorded last may still be on its way to the file: wait for it,
+/// until the file is closed or wait_ms have passed.
+static qpc_status read_recorded(cli *c, const char *run, int64_t steps, int64_t wait_ms,
+                                cli_times *ret_times, char *ret_path, size_t path_size,
+                                qpc_error *err) {
+    int64_t deadline = qpc_now_ms() + wait_ms;
+    for (;;) {
+        char id[33], state[16];
+        qpc_value entry = qpc_nil();
+        if (cli_find_run(c, run, id, &entry) != CLI_OK)
+            return qpc_fail(err, QPC_ERR_NOT_FOUND, "the server does not list it");
+        cli_text(&entry, "path", ret_path, path_size);
+        bool closed = strcmp(cli_text(&entry, "state", state, sizeof state), "recording") != 0;
+        qpc_value_fini(&entry);
+        qpc_status status = cli_read_times(c, run, ret_times, err);
+        if (status != QPC_OK || ret_times->steps >= steps || closed || qpc_now_ms() > deadline)
+            return status;
+        pause_ms(10);
+    }
 }
 
 /// Step a world that exists, and tell how it went.
@@ -429,15 +457,10 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     qpc_error ignored;
     if (!o->keep && qpc_client_world_destroy(c->client, receipt->world, &ignored) != QPC_OK)
         cli_warn(c, "world %llu: %s", (unsigned long long)receipt->world, ignored.message);
-    if (receipt->run[0] != '\0') {
-        char id[33];
-        qpc_value entry = qpc_nil();
-        if (cli_read_times(c, receipt->run, &times, &err) != QPC_OK)
-            cli_warn(c, "no figures of the run: %s", err.message);
-        if (cli_find_run(c, receipt->run, id, &entry) == CLI_OK)
-            cli_text(&entry, "path", path, sizeof path);
-        qpc_value_fini(&entry);
-    }
+    if (receipt->run[0] != '\0' &&
+        read_recorded(c, receipt->run, r.total.reached, o->keep ? KEPT_MS : RECORD_MS, &times, path,
+                      sizeof path, &err) != QPC_OK)
+        cli_warn(c, "no figures of the run: %s", err.message);
     if (code == CLI_OK && r.positions != NULL &&
         write_positions(&r, o->positions_path, &err) != QPC_OK)
         code = cli_fail(c, CLI_BAD_FILE, &err, NULL);

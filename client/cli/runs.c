@@ -220,6 +220,11 @@ static double extreme(const table *t, const char *name, bool smallest, double st
     return best;
 }
 
+static double largest_magnitude(const table *t, const char *name) {
+    double low = extreme(t, name, true, 0), high = extreme(t, name, false, 0);
+    return -low > high ? low : high;
+}
+
 static double total(const table *t, const char *name) {
     const double *v = table_column(t, name);
     double sum = 0;
@@ -253,8 +258,9 @@ static void print_show(const qpc_value *entry, const qpc_value *facts, const tab
                extreme(t, "dual", false, 0), extreme(t, "comp", false, 0),
                extreme(t, "natural_ratio", false, 0));
         printf("  fail-safe        %g, halvings %g\n", total(t, "failsafe"), total(t, "halvings"));
-        printf("  energy drift     %.2e of the energy scale\n",
-               extreme(t, "energy_drift", false, 0));
+        const double *drift = table_column(t, "energy_drift");
+        printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n",
+               largest_magnitude(t, "energy_drift"), drift != NULL ? drift[t->rows - 1] : (double)NAN);
     }
     printf("  run file         %s\n", cli_text(entry, "path", text, sizeof text));
 }
@@ -263,7 +269,7 @@ static cli_exit show_json(const cli *c, const qpc_value *entry, const qpc_value 
                           const table *t, const cli_times *times) {
     static const struct {
         const char *key, *column;
-        int how; // 0 largest, 1 smallest, 2 sum
+        int how; // 0 largest, 1 smallest, 2 sum, 3 largest in magnitude
     } figures[] = {
         {"time", "time", 0},           {"contacts_max", "contacts", 0},
         {"active_max", "active", 0},   {"passes_max", "passes", 0},
@@ -271,16 +277,20 @@ static cli_exit show_json(const cli *c, const qpc_value *entry, const qpc_value 
         {"stat", "stat", 0},           {"prim", "prim", 0},
         {"dual", "dual", 0},           {"comp", "comp", 0},
         {"natural", "natural_ratio", 0}, {"failsafe", "failsafe", 2},
-        {"halvings", "halvings", 2},   {"energy_drift_max", "energy_drift", 0},
+        {"halvings", "halvings", 2},   {"energy_drift_max", "energy_drift", 3},
     };
     qpc_value root = qpc_map(), list = qpc_map(), facts_copy = qpc_nil();
     bool ok = qpc_value_copy(entry, &root) == QPC_OK;
     ok = qpc_value_copy(facts, &facts_copy) == QPC_OK && ok;
     for (size_t i = 0; t->rows > 0 && i < sizeof figures / sizeof *figures; i++) {
-        double v = figures[i].how == 2
-                       ? total(t, figures[i].column)
-                       : extreme(t, figures[i].column, figures[i].how == 1,
-                                 figures[i].how == 1 ? 2 : 0);
+        const char *column = figures[i].column;
+        double v = 0;
+        switch (figures[i].how) {
+        case 0: v = extreme(t, column, false, 0); break;
+        case 1: v = extreme(t, column, true, 2); break;
+        case 2: v = total(t, column); break;
+        default: v = largest_magnitude(t, column); break;
+        }
         ok = cli_set(&list, figures[i].key, qpc_real(v)) && ok;
     }
     ok = cli_set(&list, "cpu_median_ms", qpc_real(times->cpu_median)) && ok;

@@ -25,7 +25,8 @@
 /// raised by a closed connection.
 ///
 /// Values that came in a message are borrowed from it until qpc_message_fini(). The header works from
-/// C++. Link with `pkg-config --cflags --libs libqpc`.
+/// C++, and brings base/value.h and base/json.h with C linkage: do not include those before it. Link
+/// with `pkg-config --cflags --libs libqpc`.
 #ifndef QPC_LIBQPC_QPC_H
 #define QPC_LIBQPC_QPC_H
 
@@ -37,6 +38,8 @@
 extern "C" {
 #endif
 
+#include "base/json.h"
+#include "base/mem.h" // qpc_free() for what is newly allocated
 #include "base/value.h"
 
 #define QPC_DEFAULT_ADDRESS "127.0.0.1:7447"

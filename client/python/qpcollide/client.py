@@ -10,6 +10,7 @@ code, name, message and data. ConnectionLost and Timeout are of this side.
 
 import collections
 import hashlib
+import os
 import socket
 import time
 
@@ -95,9 +96,10 @@ def parse_address(text):
     return "tcp", host, int(port)
 
 
-def connect(address=DEFAULT_ADDRESS, **options):
-    """Client(address, ...): "host:port", "host", "[ipv6]:port" or "unix:/path"."""
-    return Client(address, **options)
+def connect(address=None, **options):
+    """Client(address, ...): "host:port", "host", "[ipv6]:port" or "unix:/path"; by default what
+    $QPC_SERVER says, else 127.0.0.1:7447."""
+    return Client(address or os.environ.get("QPC_SERVER") or DEFAULT_ADDRESS, **options)
 
 
 class Client:
@@ -347,15 +349,13 @@ class Client:
         """Next frame of a subscription (None: of any), or None if none came in time."""
         timeout = self.timeout if timeout is ... else timeout
         end = None if timeout is None else time.monotonic() + timeout
-        seen = 0
         while True:
-            for i in range(seen, len(self._kept)):
+            for i in range(len(self._kept)):
                 method, frame = self._kept[i]
                 if method == "frame" and subscription in (None, frame["subscription"]):
                     del self._kept[i]
                     head = {key: frame.pop(key) for key in Frame._fields[:-1]}
                     return Frame(fields=frame, **head)
-            seen = len(self._kept) if self.dropped == 0 else 0
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 return None
