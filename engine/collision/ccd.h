@@ -3,7 +3,8 @@
 ///
 /// Guarantees, floating point included: MISS means that the distance stays above s for all t in
 /// [0, 1]; a HIT's time is never later than the first time at distance s, and the distance there is
-/// within [s - O(E), s + tol + O(E)], E = 32 u M with M the largest relative coordinate. No memory is taken.
+/// within [s - O(E), s + tol + O(E)], E = 32 u M with M the largest relative coordinate. No memory
+/// is taken.
 #ifndef QPC_ENGINE_COLLISION_CCD_H
 #define QPC_ENGINE_COLLISION_CCD_H
 
@@ -16,10 +17,10 @@ typedef enum qpc_ccd_outcome { QPC_CCD_MISS, QPC_CCD_HIT, QPC_CCD_AT_START } qpc
 
 typedef struct qpc_ccd_result {
     qpc_ccd_outcome outcome;
-    double toi;          // [0, 1]
-    qpc_vec3 n;          // unit, from feature j (triangle, edge b) to feature i (vertex, edge a)
-    double weight[4];    // signed as in qpc_contact
-    double distance;     // at toi, m
+    double toi;       // [0, 1]
+    qpc_vec3 n;       // unit, from feature j (triangle, edge b) to feature i (vertex, edge a)
+    double weight[4]; // signed as in qpc_contact
+    double distance;  // at toi, m
     int32_t iterations;
     bool uncertain;
 } qpc_ccd_result;

@@ -144,8 +144,7 @@ static qpc_status check_surface(const qpc_surface *s, int32_t i, const double *x
                             "surface %d is a dynamic mesh; only chains are dynamic", (int)i);
         if (qpc_mesh_vertex_count(s->mesh) != s->node_count)
             return qpc_fail(err, QPC_ERR_INVALID, "surface %d has %d nodes but its mesh %lld",
-                            (int)i, (int)s->node_count,
-                            (long long)qpc_mesh_vertex_count(s->mesh));
+                            (int)i, (int)s->node_count, (long long)qpc_mesh_vertex_count(s->mesh));
         return QPC_OK;
     }
     if (s->node_count > 1 && s->rest_length == NULL)
@@ -195,7 +194,8 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
                                int32_t node_count, int64_t max_candidates, qpc_detector **ret,
                                qpc_error *err) {
     if (surface_count < 0 || node_count < 0 || node_count > MOST_NUMBERS || max_candidates < 0)
-        return qpc_fail(err, QPC_ERR_INVALID, "a detector of %d surfaces over %d nodes makes no sense",
+        return qpc_fail(err, QPC_ERR_INVALID,
+                        "a detector of %d surfaces over %d nodes makes no sense",
                         (int)surface_count, (int)node_count);
     int64_t features = 0, triangles = 0, edges = 0;
     int32_t meshes = 0;
@@ -268,5 +268,9 @@ void qpc_detector_destroy(qpc_detector *det) {
     qpc_free(det);
 }
 
-qpc_detect_counts qpc_detector_counts(const qpc_detector *det) { return det->counts; }
-void qpc_detector_counts_reset(qpc_detector *det) { det->counts = (qpc_detect_counts){0}; }
+qpc_detect_counts qpc_detector_counts(const qpc_detector *det) {
+    return det->counts;
+}
+void qpc_detector_counts_reset(qpc_detector *det) {
+    det->counts = (qpc_detect_counts){0};
+}

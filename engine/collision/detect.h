@@ -1,10 +1,11 @@
-/// Detection: all contacts of a set of surfaces at rest (proximity) or over one motion (continuous).
+/// Detection: all contacts of a set of surfaces at rest (proximity) or over one motion
+/// (continuous).
 ///
-/// A detector knows surfaces, each a chain of edges (cable) or a triangle mesh, over one global array
-/// of nodes. Pairs are tested if at least one side is dynamic: cable-mesh by vertex-triangle (cable
-/// vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge. It
-/// keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance test
-/// of a step share one broad phase; lists depend on positions only, never on time or thread.
+/// A detector knows surfaces, each a chain of edges (cable) or a triangle mesh, over one global
+/// array of nodes. Pairs are tested if at least one side is dynamic: cable-mesh by vertex-triangle
+/// (cable vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge.
+/// It keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance
+/// test of a step share one broad phase; lists depend on positions only, never on time or thread.
 /// One thread at a time. After warm-up nothing is allocated.
 ///
 /// Self pairs: edges that share a vertex are left out; pairs nearer along the rest shape than
@@ -43,16 +44,16 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
 void qpc_detector_destroy(qpc_detector *detector);
 
 /// Contacts of the positions x with distance < reach * separation (reach about 1.05 to 1.25),
-/// each closest feature pair once, filtered to real local minima of distance (no internal edges of a
-/// flat surface, numerics of the Voronoi regions), sorted by key. ret is emptied first. Every
+/// each closest feature pair once, filtered to real local minima of distance (no internal edges of
+/// a flat surface, numerics of the Voronoi regions), sorted by key. ret is emptied first. Every
 /// contact has toi 0, distance measured at x.
 qpc_status qpc_detect_proximity(qpc_detector *detector, const double *x, double reach,
                                 qpc_contacts *ret, qpc_error *err);
 
 /// Conservative CCD of the motion x0 -> x1 at separation `factor * separation` of each pair, and
-/// if a pair starts closer than that, at min(that, 0.9 of its distance at x0). Reports every hit, not
-/// filtered, normal and weights at the time of impact, sorted by key; tol = min(0.1 (d0 - s), 0.01
-/// separation) but at least a rounding bound. ret is emptied first.
+/// if a pair starts closer than that, at min(that, 0.9 of its distance at x0). Reports every hit,
+/// not filtered, normal and weights at the time of impact, sorted by key; tol = min(0.1 (d0 - s),
+/// 0.01 separation) but at least a rounding bound. ret is emptied first.
 qpc_status qpc_detect_motion(qpc_detector *detector, const double *x0, const double *x1,
                              double factor, qpc_contacts *ret, qpc_error *err);
 

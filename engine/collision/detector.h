@@ -68,9 +68,9 @@ struct qpc_detector {
     qpc_list *vt, *ee, *cc;
     int32_t *items, *spare; // what lists point into, and its twin for compaction
     int32_t items_used, items_capacity;
-    int64_t live;  // entries in use
-    double cover;  // lists hold every pair that comes within cover * separation
-    bool rebuild;  // every list is stale
+    int64_t live; // entries in use
+    double cover; // lists hold every pair that comes within cover * separation
+    bool rebuild; // every list is stale
     qpc_items found, near_edges, near_triangles;
 
     qpc_dbox *edge_now; // (features) scratch: box of each chain edge over the motion tested

@@ -13,7 +13,9 @@
 
 // ---- lists ----
 
-static int32_t room_for(int32_t count) { return count + count / 2 + 4; }
+static int32_t room_for(int32_t count) {
+    return count + count / 2 + 4;
+}
 
 static qpc_status no_memory(qpc_error *err) {
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for candidate lists");
@@ -205,7 +207,8 @@ static qpc_status list_meshes(qpc_detector *det, const qpc_chain_part *c, int32_
     for (int32_t i = 0; i < det->mesh_count; i++) {
         qpc_mesh_part *m = &det->meshes[i];
         // Rounding of a moving mesh's float boxes goes into the slack: its pair tests use doubles.
-        double by = det->cover * (c->radius + m->radius) + m->slack + (m->moving ? 1e-6 * m->size : 0);
+        double by =
+            det->cover * (c->radius + m->radius) + m->slack + (m->moving ? 1e-6 * m->size : 0);
         qpc_dbox b = qpc_dbox_grow(&hull, by);
         qpc_fbox box = qpc_fbox_around(b.lo, b.hi, m->origin);
         det->found.count = 0;

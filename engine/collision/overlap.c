@@ -3,7 +3,9 @@
 #include "engine/geometry/closest.h"
 #include "engine/geometry/predicates.h"
 
-static qpc_vec3 node(const double *x, int32_t n) { return v3_load(x + 3 * (int64_t)n); }
+static qpc_vec3 node(const double *x, int32_t n) {
+    return v3_load(x + 3 * (int64_t)n);
+}
 
 static void report(qpc_overlap *ret, int32_t max, int64_t *count, qpc_overlap o) {
     if (*count < max) ret[*count] = o;
@@ -43,8 +45,7 @@ static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_ch
         for (int j = 0; j < 3; j++)
             q[j] = node(x, m->first_node + m->triangles[3 * (int64_t)t + j]);
         if (!qpc_segment_meets_triangle(p[0], p[1], q[0], q[1], q[2])) continue;
-        report(ret, max, count,
-               (qpc_overlap){{c->surface, m->surface}, {k, t}, depth_of(p, q)});
+        report(ret, max, count, (qpc_overlap){{c->surface, m->surface}, {k, t}, depth_of(p, q)});
     }
     return QPC_OK;
 }
@@ -59,8 +60,7 @@ static void overlaps_chain(const double *x, const qpc_chain_part *c, int32_t a,
     double size = 0;
     for (int i = 1; i < 4; i++) size = fmax(size, v3_norm(v3_sub(p[i], p[0])));
     if (near.distance >= 1e-12 * size && !qpc_segments_meet(p[0], p[1], p[2], p[3])) return;
-    report(ret, max, count,
-           (qpc_overlap){{c->surface, o->surface}, {a, b}, c->radius + o->radius});
+    report(ret, max, count, (qpc_overlap){{c->surface, o->surface}, {a, b}, c->radius + o->radius});
 }
 
 qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *ret, int32_t max,
@@ -72,8 +72,7 @@ qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *
         for (int32_t k = 0; k < c->edge_count; k++) {
             for (int32_t j = 0; j < det->mesh_count && c->motion == QPC_DYNAMIC; j++) {
                 if (status != QPC_OK) return status;
-                status =
-                    overlaps_mesh(det, x, c, k, &det->meshes[j], ret, max, &count, err);
+                status = overlaps_mesh(det, x, c, k, &det->meshes[j], ret, max, &count, err);
             }
             // Partners after this edge, in order: lists keep them in any order.
             int32_t f = c->feature_base + k, after = f;

@@ -40,8 +40,8 @@ static bool grow(void *array, int64_t count, size_t size) {
     return true;
 }
 
-/// Room for `rows_more` rows and `nnz_more` entries. A failure part-way leaves larger arrays behind,
-/// which is harmless: the capacities are raised last.
+/// Room for `rows_more` rows and `nnz_more` entries. A failure part-way leaves larger arrays
+/// behind, which is harmless: the capacities are raised last.
 static qpc_status reserve(qpc_rows *rows, int32_t rows_more, int32_t nnz_more, qpc_error *err) {
     int64_t want = (int64_t)rows->m + rows_more;
     if (want > rows->m_capacity) {

@@ -35,8 +35,7 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
         return QPC_SOLVER_MEMORY(err, work);
     for (int32_t i = 0; i < n; i++) {
         double d = qp->sys->diagonal[i];
-        if (!(d > 0))
-            return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
+        if (!(d > 0)) return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
         inverse[i] = 1 / d;
     }
     qpc_linsys_solve(qp->sys, qp->b, work->free_dv);

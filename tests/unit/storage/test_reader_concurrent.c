@@ -25,7 +25,8 @@ static int64_t wal_size(const char *path) {
 static sqlite3 *hold_snapshot(const char *path) {
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM frames", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM frames", NULL, NULL, NULL),
+                     SQLITE_OK);
     return db;
 }
 
@@ -179,7 +180,8 @@ static void *read_all(void *user) {
     while (!atomic_load(&r->stop)) {
         int64_t count = check_frames(r->path, 1, &err);
         if (count < last) {
-            fprintf(stderr, "%lld frames after %lld: %s\n", (long long)count, (long long)last, err.message);
+            fprintf(stderr, "%lld frames after %lld: %s\n", (long long)count, (long long)last,
+                    err.message);
             atomic_fetch_add(&r->failures, 1);
         }
         last = count;
@@ -204,7 +206,8 @@ static void *follow(void *user) {
         void *values = NULL;
         int64_t rows = 0;
         if (qpc_reader_refresh(reader, &err) != QPC_OK ||
-            qpc_reader_steps(reader, seen + 1, INT64_MAX, 200, columns, 2, &values, &rows, &err) != QPC_OK) {
+            qpc_reader_steps(reader, seen + 1, INT64_MAX, 200, columns, 2, &values, &rows, &err) !=
+                QPC_OK) {
             fprintf(stderr, "%s\n", err.message);
             atomic_fetch_add(&r->failures, 1);
             break;
@@ -385,7 +388,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(copies_and_exports),
         cmocka_unit_test(a_run_closed_under_a_reader_is_read_afterwards),
     };
-    return cmocka_run_group_tests_name(slow ? "storage/reader_concurrent_slow"
-                                            : "storage/reader_concurrent",
-                                       tests, NULL, NULL);
+    return cmocka_run_group_tests_name(
+        slow ? "storage/reader_concurrent_slow" : "storage/reader_concurrent", tests, NULL, NULL);
 }
