@@ -109,8 +109,10 @@ qpc_status qpc_client_hello(qpc_client *client, const char *name, const char *to
     const qpc_value *limits = qpc_map_get(m.value, "limits");
     if (limits != NULL) get_uint(limits, "max_message_bytes", &info.max_message, NULL);
     qpc_message_fini(&m);
-    if (status == QPC_OK && ret != NULL) *ret = info;
-    return status;
+    if (status != QPC_OK) return status;
+    qpc_client_set_server_limit(client, info.max_message);
+    if (ret != NULL) *ret = info;
+    return QPC_OK;
 }
 
 // ---- meshes ----
@@ -179,11 +181,15 @@ static qpc_status send_whole(qpc_client *client, const qpc_mesh_source *mesh, qp
     return call(client, "mesh.upload", &p, ret, err);
 }
 
+/// At most half of what the server accepts in one message (after hello; before it is not known).
+static size_t within_limit(const qpc_client *client, size_t wanted) {
+    uint64_t limit = qpc_client_server_limit(client);
+    return limit > 0 && limit / 2 < wanted ? (size_t)(limit / 2) : wanted;
+}
+
 static qpc_status send_chunks(qpc_client *client, const qpc_mesh_source *mesh, const char *sha256,
                               const uint8_t *bytes, size_t size, qpc_message *ret, qpc_error *err) {
-    // Without hello the server's limit is not known; it is never below 64 KiB or so, and 64 MiB as
-    // it comes.
-    size_t chunk = CHUNK_SIZE;
+    size_t chunk = within_limit(client, CHUNK_SIZE);
     qpc_message m = {0};
     for (size_t at = 0; at < size;) {
         size_t part = size - at < chunk ? size - at : chunk;
@@ -214,7 +220,7 @@ qpc_status qpc_client_mesh_upload(qpc_client *client, const qpc_mesh_source *mes
     qpc_mesh_receipt receipt = {.bytes = size};
     status = qpc_sha256_of(bytes, size, hash, err);
     if (status == QPC_OK) qpc_hex_encode(hash, sizeof hash, receipt.sha256);
-    if (status == QPC_OK && size <= WHOLE_MAX) {
+    if (status == QPC_OK && size <= within_limit(client, WHOLE_MAX)) {
         status = send_whole(client, mesh, &receipt.message, err);
     } else if (status == QPC_OK) {
         status = server_has(client, receipt.sha256, &receipt.known, err);

@@ -42,6 +42,7 @@ struct qpc_client {
     qpc_buffer out; // out.data[out_at ..] is not yet sent
     size_t out_at;
 
+    uint64_t server_limit; // bytes of a message, 0: not known
     uint32_t next_id;
     QPC_ARRAY(uint32_t) pending; // ids in flight
     kept *first, **last;         // messages that came, oldest first
@@ -133,6 +134,12 @@ bool qpc_client_wants_write(const qpc_client *client) { return client->out_at < 
 bool qpc_client_answered(const qpc_client *client) { return client->answered; }
 uint64_t qpc_client_dropped(const qpc_client *client) { return client->dropped; }
 const qpc_value *qpc_client_error_data(const qpc_client *client) { return &client->error_data; }
+
+uint64_t qpc_client_server_limit(const qpc_client *client) { return client->server_limit; }
+
+void qpc_client_set_server_limit(qpc_client *client, uint64_t bytes) {
+    client->server_limit = bytes;
+}
 
 void qpc_client_set_timeout(qpc_client *client, int32_t timeout_ms) {
     client->options.timeout_ms = timeout_ms;

@@ -15,8 +15,9 @@ import unittest
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "client" / "python"))
 
-from daemon import QPC, QPCOLLIDED, SOURCE, TIME_SCALE, Daemon  # noqa: E402
+from daemon import QPC, SOURCE, TIME_SCALE, Daemon  # noqa: E402
 
 SCENES = SOURCE / "examples" / "scenes"
 FIGURES = ["steps_per_s", "real_time_factor", "contacts_max", "active_max", "passes_max", "min_gap",
@@ -326,6 +327,21 @@ class WithServer(Case):
     def test_the_environment_names_the_server(self):
         with Daemon() as daemon:
             self.run_qpc(0, "stats", env={"QPC_SERVER": daemon.server})
+
+    def test_limits_of_the_server_are_kept_or_named(self):
+        """Chunks fit a server that takes small messages only; too many triangles are refused."""
+        with Daemon("--max-message-bytes", "65536", "--max-elements", "5000") as daemon:
+            at = ["--server", daemon.server]
+            mesh = self.folder / "m.qpm"
+            self.run_qpc(0, "mesh", "sphere", "--triangles", "5000", "-o", mesh)
+            self.run_qpc(0, "upload", mesh, *at)
+            self.run_qpc(0, "mesh", "sphere", "--triangles", "5002", "-o", mesh)
+            self.assertIn("5002", self.run_qpc(1, "upload", mesh, *at).stderr)
+            from qpcollide import connect, scene
+            with connect(daemon.server) as client:
+                arrays = scene.generate_mesh({"kind": "box", "triangles": 4998})
+                client.upload_mesh(*arrays)
+                self.assertEqual(len(client.list_meshes()), 2)
 
     def test_a_token_is_sent(self):
         token = self.folder / "token"
