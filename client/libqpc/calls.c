@@ -15,7 +15,9 @@ typedef struct params {
     qpc_status status;
 } params;
 
-static params params_new(void) { return (params){.map = qpc_map()}; }
+static params params_new(void) {
+    return (params){.map = qpc_map()};
+}
 
 static void put(params *p, const char *key, qpc_value v) {
     if (p->status == QPC_OK) {
@@ -103,8 +105,8 @@ qpc_status qpc_client_hello(qpc_client *client, const char *name, const char *to
     int64_t protocol = 0;
     get_text(m.value, "server", info.server, sizeof info.server);
     get_text(m.value, "version", info.version, sizeof info.version);
-    status = qpc_read_int(qpc_map_get(m.value, "protocol"), "protocol", 0, INT32_MAX, &protocol,
-                          err);
+    status =
+        qpc_read_int(qpc_map_get(m.value, "protocol"), "protocol", 0, INT32_MAX, &protocol, err);
     info.protocol = (int32_t)protocol;
     const qpc_value *limits = qpc_map_get(m.value, "limits");
     if (limits != NULL) get_uint(limits, "max_message_bytes", &info.max_message, NULL);
@@ -125,7 +127,8 @@ static void put_little(uint8_t *out, uint64_t v, int bytes) {
 static qpc_status canonical(const qpc_mesh_source *mesh, uint8_t **ret, size_t *ret_size,
                             qpc_error *err) {
     if (mesh->vertex_count < 1 || mesh->element_count < 1)
-        return qpc_fail(err, QPC_ERR_INVALID, "a mesh needs vertices and elements, not %lld and %lld",
+        return qpc_fail(err, QPC_ERR_INVALID,
+                        "a mesh needs vertices and elements, not %lld and %lld",
                         (long long)mesh->vertex_count, (long long)mesh->element_count);
     if (mesh->nodes_per_element < 2 || mesh->nodes_per_element > 4)
         return qpc_fail(err, QPC_ERR_INVALID, "an element has 2, 3 or 4 nodes, not %d",
@@ -406,8 +409,8 @@ static bool of_subscription(void *user, const qpc_value *map) {
 qpc_status qpc_client_next_frame(qpc_client *client, uint64_t subscription, int32_t timeout_ms,
                                  qpc_frame *ret, qpc_error *err) {
     qpc_frame frame = {0};
-    qpc_status status = qpc_client_take_notification(client, "frame", of_subscription,
-                                                     &subscription, timeout_ms, &frame.message, err);
+    qpc_status status = qpc_client_take_notification(
+        client, "frame", of_subscription, &subscription, timeout_ms, &frame.message, err);
     if (status != QPC_OK) return status;
     if (frame.message.kind != QPC_MESSAGE_NONE) {
         const qpc_value *map = frame.message.value;

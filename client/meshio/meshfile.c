@@ -29,8 +29,7 @@ static qpc_status open_file(const char *path, const limits *limit, FILE **ret, i
     FILE *file = fopen(path, "rbe");
     if (file == NULL) {
         qpc_status status = errno == ENOENT ? QPC_ERR_NOT_FOUND : QPC_ERR_IO;
-        return qpc_fail(err, status, "%s: cannot open the mesh file: %s", path,
-                        strerror(errno));
+        return qpc_fail(err, status, "%s: cannot open the mesh file: %s", path, strerror(errno));
     }
     qpc_status status = QPC_OK;
     if (fstat(fileno(file), &info) != 0) {
@@ -86,11 +85,11 @@ static qpc_status read_qpm(const char *path, FILE *file, int64_t size, const lim
     qpc_status status = check_counts(path, vertices, elements, limit, err);
     if (status != QPC_OK) return status;
     if ((uint64_t)size != QPM_HEADER + vertices * 24 + elements * nodes * 4)
-        return qpc_fail(err, QPC_ERR_INVALID,
-                        "%s: %lld bytes do not hold %llu vertices and %llu elements", path,
-                        (long long)size, (unsigned long long)vertices,
-                        (unsigned long long)elements);
-    qpc_mesh_data mesh = {.vertex_count = (int32_t)vertices, .element_count = (int32_t)elements,
+        return qpc_fail(
+            err, QPC_ERR_INVALID, "%s: %lld bytes do not hold %llu vertices and %llu elements",
+            path, (long long)size, (unsigned long long)vertices, (unsigned long long)elements);
+    qpc_mesh_data mesh = {.vertex_count = (int32_t)vertices,
+                          .element_count = (int32_t)elements,
                           .nodes_per_element = (int32_t)nodes};
     mesh.vertices = qpc_alloc_array((size_t)vertices, 3 * sizeof(double));
     mesh.elements = qpc_alloc_array((size_t)elements, nodes * sizeof(int32_t));
@@ -110,9 +109,9 @@ static qpc_status read_qpm(const char *path, FILE *file, int64_t size, const lim
 
 // ---- assimp, in a child process ----
 //
-// The child imports the file and writes a head and then the corners of every triangle, in order, to a
-// pipe; the parent puts them together. What assimp cannot stand (there are files that crash it) ends
-// the child only.
+// The child imports the file and writes a head and then the corners of every triangle, in order, to
+// a pipe; the parent puts them together. What assimp cannot stand (there are files that crash it)
+// ends the child only.
 
 typedef struct stream_head {
     int32_t status;
@@ -168,7 +167,8 @@ static bool emit_mesh(emitter *e, const struct aiMesh *part, const struct aiMatr
     if (e->counting) e->head.corners += part->mNumVertices;
     for (unsigned f = 0; f < part->mNumFaces; f++) {
         const struct aiFace *face = &part->mFaces[f];
-        if (face->mNumIndices > 3) child_fails(e, QPC_ERR_INVALID, "a polygon was not triangulated");
+        if (face->mNumIndices > 3)
+            child_fails(e, QPC_ERR_INVALID, "a polygon was not triangulated");
         if (face->mNumIndices != 3) {
             if (e->counting) e->head.skipped++;
             continue;
@@ -294,7 +294,8 @@ static qpc_status gather_init(gather *g, const stream_head *head) {
     return QPC_OK;
 }
 
-/// Everything that comes through the pipe. QPC_ERR_CORRUPT: it ended too early; the caller knows why.
+/// Everything that comes through the pipe. QPC_ERR_CORRUPT: it ended too early; the caller knows
+/// why.
 static qpc_status gather_stream(gather *g, int fd, const char *path, const limits *limit,
                                 qpc_mesh_file_report *report, qpc_error *err) {
     stream_head head;
@@ -387,9 +388,9 @@ qpc_status qpc_mesh_file_read(const char *path, const qpc_mesh_file_limits *give
         *report = (qpc_mesh_file_report){0};
         status = read_qpm(path, file, size, &limit, ret, err);
     } else if (!by_assimp) {
-        status = qpc_fail(err, QPC_ERR_UNSUPPORTED,
-                          "%s: unknown mesh format; files end in .obj, .stl, .ply, .off or .qpm",
-                          path);
+        status =
+            qpc_fail(err, QPC_ERR_UNSUPPORTED,
+                     "%s: unknown mesh format; files end in .obj, .stl, .ply, .off or .qpm", path);
     } else {
         status = read_by_assimp(path, &limit, ret, report, err);
     }

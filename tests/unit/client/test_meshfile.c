@@ -183,8 +183,8 @@ static void bad_files_are_errors_that_name_the_file(void **state) {
 
 static void files_that_crash_the_library_are_errors_too(void **state) {
     (void)state;
-    // assimp 5.2.5 reads through a null pointer when an unknown element comes before the vertices of
-    // a binary file; whatever it does with this one, it must not end this program.
+    // assimp 5.2.5 aborts over a binary file with an unknown element before the vertices; whatever
+    // it does with this one, it must not end this program.
     static const char head[] = "ply\nformat binary_big_endian 1.0\nelement thing 2\n"
                                "property ushort a\nelement vertex 3\nproperty double x\n"
                                "property double y\nproperty double z\nelement face 1\n"
