@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -401,9 +400,8 @@ static void turn(qpc_server *server) {
     bool busy = qpc_bridge_drain(&server->bridge) > 0;
     if (busy) flush_sessions(server);
     busy |= server->dirty != NULL;
-    if (!busy && spin_ns > 0 && (int64_t)uv_hrtime() - server->active_ns < spin_ns) {
-        busy = true;
-        sched_yield();
+    if (!busy && spin_ns > 0 && !qpc_pool_is_saturated(server->pool)) {
+        busy = (int64_t)uv_hrtime() - server->active_ns < spin_ns;
     }
     if (busy) {
         uv_run(&server->loop, UV_RUN_NOWAIT);

@@ -489,9 +489,13 @@ bool qpc_runfile_wants_checkpoint(const qpc_runfile *file) {
     return file->wal && (file->wal_pages >= CHECKPOINT_PAGES || file->oversized);
 }
 
+bool qpc_runfile_has_wal(const qpc_runfile *file) {
+    return file->wal && file->wal_pages > 0;
+}
+
 qpc_status qpc_runfile_checkpoint(qpc_runfile *file, bool *ret_blocked, qpc_error *err) {
     *ret_blocked = false;
-    if (!qpc_runfile_wants_checkpoint(file)) return QPC_OK;
+    if (!file->wal) return QPC_OK;
     int in_log = 0, done = 0;
     errno = 0;
     int rc = sqlite3_wal_checkpoint_v2(file->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &done);

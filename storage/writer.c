@@ -33,6 +33,7 @@ enum {
     BUSY_RETRY_MS = 20,
     NOTICE_AFTER_MS = 1000, // of a lock or a blocked checkpoint
     CHECKPOINT_RETRY_MS = 100,
+    IDLE_CHECKPOINT_MS = 2000,
     DATA_DIR_MAX = 380,
 };
 #define MS ((int64_t)1000000) // ns
@@ -69,7 +70,9 @@ struct qpc_run_handle {
     bool busy_noticed, last_try;
     int64_t blocked_since_ns; // checkpoint; 0: not blocked
     bool blocked_noticed;
-    int64_t checkpoint_ns; // try again then; NEVER: nothing to do
+    int64_t checkpoint_ns; // try a blocked one again then; NEVER: none
+    int64_t idle_ns;       // checkpoint then if nothing is committed before; NEVER: nothing to do
+    bool committed;        // by the last serve()
     int64_t checkpoint_notice_ns;
 };
 
@@ -263,7 +266,7 @@ static int64_t due_at(const qpc_run_handle *run) {
     if (run->busy) return run->retry_ns;
     if (run->closing || run->count >= BATCH_RECORDS || run->bytes >= BATCH_BYTES) return 0;
     if (run->flush_to > run->done) return 0;
-    int64_t due = run->checkpoint_ns;
+    int64_t due = run->checkpoint_ns < run->idle_ns ? run->checkpoint_ns : run->idle_ns;
     if (run->count > 0) {
         if (w->waiting > 0) return 0;
         int64_t batch = run->oldest_ns + w->options.batch_ms * MS;
@@ -391,6 +394,7 @@ static void write_batch(qpc_run_handle *run) {
     w->stats.commits++;
     forget_batch(run);
     run->failed = run->busy = false;
+    run->committed = true;
     run->totals = totals;
     pthread_cond_broadcast(&w->room);
     if (recovered) {
@@ -407,11 +411,18 @@ static void write_batch(qpc_run_handle *run) {
 static void checkpoint(qpc_run_handle *run) {
     qpc_writer *w = run->writer;
     int64_t now = now_ns();
-    if (!qpc_runfile_wants_checkpoint(run->file)) {
+    if (qpc_runfile_wants_checkpoint(run->file)) {
+        if (run->checkpoint_ns != NEVER && now < run->checkpoint_ns) return;
+    } else {
+        // A run that pauses comes to the main file, synced, in a moment.
         run->checkpoint_ns = NEVER;
-        return;
+        if (!qpc_runfile_has_wal(run->file))
+            run->idle_ns = NEVER;
+        else if (run->committed || run->idle_ns == NEVER)
+            run->idle_ns = now + IDLE_CHECKPOINT_MS * MS;
+        if (now < run->idle_ns) return;
     }
-    if (run->checkpoint_ns != NEVER && now < run->checkpoint_ns) return;
+    run->idle_ns = NEVER;
     bool blocked = false;
     qpc_error error = {0};
     qpc_status status = qpc_runfile_checkpoint(run->file, &blocked, &error);
@@ -470,6 +481,7 @@ static void finish_run(qpc_run_handle *run) {
 static void serve(qpc_run_handle *run) {
     qpc_writer *w = run->writer;
     if (run->closing && run->failed) run->last_try = true;
+    run->committed = false;
     write_batch(run);
     bool over = run->closing && run->batch == NULL && run->head == NULL && run->gap.count == 0;
     if (run->last_try && run->failed) { // one more try did not help: give up what is left
@@ -714,7 +726,7 @@ qpc_status qpc_writer_open_run(qpc_writer *writer, const qpc_run_def *def, qpc_r
     run->column_count = def->column_count;
     run->frame_nodes = def->frame_nodes;
     run->frame_dtype = def->frame_dtype;
-    run->checkpoint_ns = NEVER;
+    run->checkpoint_ns = run->idle_ns = NEVER;
 
     // Listed first: a kill in between leaves a row without a file, which the next start removes.
     char file[64], path[DATA_DIR_MAX + 80];

@@ -166,13 +166,13 @@ static qpc_status reserve_scratch(qpc_detector *det, qpc_error *err) {
     det->ee = qpc_calloc(n, sizeof *det->ee);
     det->cc = qpc_calloc(n, sizeof *det->cc);
     det->edge_now = qpc_alloc_array(n, sizeof *det->edge_now);
-    // Room that steps rarely outgrow: 64 candidates of each kind for every feature.
+    // Room that steps rarely outgrow: 64 candidates of each kind for every feature, to a limit.
     int64_t items = 192 * (int64_t)det->feature_count + 64;
-    if (items > INT32_MAX) items = INT32_MAX;
+    if (items > 1 << 22) items = 1 << 22; // they grow
     det->items_capacity = (int32_t)items;
     det->items = qpc_alloc_array((size_t)items, 2 * sizeof *det->items);
     det->spare = det->items != NULL ? det->items + items : NULL;
-    det->order_capacity = 8 * det->feature_count + 64;
+    det->order_capacity = det->feature_count < 1 << 17 ? 8 * det->feature_count + 64 : 1 << 20;
     det->order = qpc_alloc_array((size_t)det->order_capacity, 2 * sizeof *det->order);
     if (det->feature_chain == NULL || det->fat == NULL || det->last_motion == NULL ||
         det->changed == NULL || det->vt == NULL || det->ee == NULL || det->cc == NULL ||
@@ -211,7 +211,7 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
     if (det == NULL) return no_memory(err);
     det->node_count = node_count;
     det->max_candidates = max_candidates;
-    det->cover = 1.26;
+    det->cover = QPC_COVER;
     det->rebuild = true;
     det->meshes = qpc_calloc((size_t)meshes, sizeof *det->meshes);
     det->chains = qpc_calloc((size_t)(surface_count - meshes), sizeof *det->chains);

@@ -21,6 +21,27 @@ static double depth_of(const qpc_vec3 p[2], const qpc_vec3 t[3]) {
     return fmax(0, fmin(fmax(a, b), -fmin(a, b)));
 }
 
+/// Heap sort, ascending.
+static void sort(int32_t *v, int32_t n) {
+    for (int32_t top = n / 2, end = n; end > 1;) {
+        int32_t item, at, child;
+        if (top > 0) {
+            item = v[--top];
+            at = top;
+        } else {
+            item = v[--end];
+            v[end] = v[0];
+            at = 0;
+        }
+        for (; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && v[child + 1] > v[child]) child++;
+            if (v[child] <= item) break;
+            v[at] = v[child];
+        }
+        v[at] = item;
+    }
+}
+
 static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_chain_part *c,
                                 int32_t k, const qpc_mesh_part *m, qpc_overlap *ret, int32_t max,
                                 int64_t *count, qpc_error *err) {
@@ -32,13 +53,7 @@ static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_ch
     det->found.count = 0;
     if (qpc_bvh_query(m->bvh, m->triangle_box, &box, &det->found, &det->counts.box_tests) != QPC_OK)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for overlaps");
-    // The tree's order depends on how it was built; the report's should not.
-    for (int32_t i = 1; i < det->found.count; i++)
-        for (int32_t j = i; j > 0 && det->found.data[j] < det->found.data[j - 1]; j--) {
-            int32_t swap = det->found.data[j];
-            det->found.data[j] = det->found.data[j - 1];
-            det->found.data[j - 1] = swap;
-        }
+    sort(det->found.data, det->found.count); // the tree's order should not show
     for (int32_t i = 0; i < det->found.count; i++) {
         int32_t t = det->found.data[i];
         qpc_vec3 q[3];

@@ -369,8 +369,11 @@ static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const d
     s->mesh = m;
     s->exact = swept(x0, x1, a, b);
     s->exact = qpc_dbox_grow(&s->exact, reach);
+    // A moving mesh's float boxes are as old as its slack allows; the exact test comes after them.
+    double old = m->moving ? m->slack + 1e-6 * m->size : 0;
+    qpc_dbox around = qpc_dbox_grow(&s->exact, old);
+    s->box = qpc_fbox_around(around.lo, around.hi, m->origin);
     if (m->moving) return;
-    s->box = qpc_fbox_around(s->exact.lo, s->exact.hi, m->origin);
     qpc_vec3 origin = v3_load(m->origin);
     s->points = 0;
     s->p[s->points++] = v3_sub(node(x0, a), origin);
@@ -428,6 +431,7 @@ static inline bool near_plane(const side *s, int32_t t) {
 static inline bool near_triangle(const side *s, const double *x0, const double *x1, int32_t t) {
     const qpc_mesh_part *m = s->mesh;
     if (!m->moving) return qpc_fbox_overlap(&m->triangle_box[t], &s->box) && near_plane(s, t);
+    if (!qpc_fbox_overlap(&m->triangle_box[t], &s->box)) return false;
     const int32_t *v = m->triangles + 3 * (int64_t)t;
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     qpc_dbox_add(&b, x0 + 3 * (int64_t)(m->first_node + v[2]));
@@ -440,6 +444,7 @@ static inline bool near_mesh_edge(const side *s, const double *x0, const double 
     if (!m->moving)
         return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
                near_plane(s, m->beside[2 * e]) && near_plane(s, m->beside[2 * e + 1]);
+    if (!qpc_fbox_overlap(&m->edge_box[e], &s->box)) return false;
     const int32_t *v = edge_nodes(m, e);
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     return qpc_dbox_overlap(&b, &s->exact);
@@ -457,7 +462,7 @@ typedef struct walk {
     qpc_detector *det;
     const double *x0, *x1;
     double reach;  // of the box tests, in separations
-    double factor; // motion: tested separation; proximity: reach
+    double factor; // motion: tested separation; others: reach, before it shrinks
     double best;   // minimum gap
     bool full;     // out of memory
 } walk;
@@ -508,6 +513,11 @@ static inline __attribute__((always_inline)) void visit_all(walk *w, vt_visit *o
                 det->counts.candidates++;
                 if (!qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
                 const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
+                if (o == c && qpc_chain_near_self(c, k, item[q] - o->feature_base)) {
+                    // These keep a hundredth of the separation only.
+                    qpc_dbox near = qpc_dbox_grow(&det->edge_now[f], -1.98 * w->reach * c->radius);
+                    if (!qpc_dbox_overlap(&near, &det->edge_now[item[q]])) continue;
+                }
                 on_cc(w, c, k, o, item[q] - o->feature_base);
             }
         }
@@ -777,14 +787,14 @@ static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separati
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
     qpc_vec3 p[4];
     load_vt(w->x0, c, k, m, t, p);
-    if (beside_triangle(m, t, p, w->best * (c->radius + m->radius))) return;
+    if (beside_triangle(m, t, p, w->factor * (c->radius + m->radius))) return;
     keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4];
     load_ee(w->x0, c, k, m, e, p);
-    if (behind_edge(m, e, p, w->best * (c->radius + m->radius))) return;
+    if (behind_edge(m, e, p, w->factor * (c->radius + m->radius))) return;
     keep_smallest(w, false, p, c->radius + m->radius);
 }
 
@@ -799,13 +809,19 @@ static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_
 
 qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
                                   qpc_error *err) {
-    // Where there is contact something is nearer than 1.1, and wide lists are not needed.
+    // Where there is contact something is nearer than 1.1, and wide lists are not needed. Once
+    // made, they are kept for a while; what is found does not depend on them.
     walk w = {.det = det, .x0 = x, .x1 = x};
     for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
-        w.best = w.reach = pass == 0 ? 1.1 : 2;
+        w.best = w.reach = w.factor = pass == 0 ? 1.1 : 2;
         qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
         if (status != QPC_OK) return status;
         visit_all(&w, gap_vt, gap_ee, gap_cc);
+        det->content = pass == 0 ? det->content + 1 : 0;
+    }
+    if (det->content > 100) { // lists narrow as they renew
+        det->cover = QPC_COVER;
+        det->content = 0;
     }
     *ret_ratio = w.best;
     return QPC_OK;

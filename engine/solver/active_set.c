@@ -1,4 +1,4 @@
-/// Dual active set (Goldfarb & Idnani 1983) on the Delassus operator of the working set.
+/// Dual active set (Goldfarb & Idnani 1983) on the Delassus operator of the working set (T34, T35).
 ///
 /// Starts from the unconstrained K^-1 b or from last step's multipliers and keeps, at all times,
 /// J_W x = c_W with lambda >= 0 on inequalities of W and K x = b - J_W' lambda. One violated row p

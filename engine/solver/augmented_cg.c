@@ -1,4 +1,4 @@
-/// Conjugate gradients on [K J_A'; J_A -L], after sections 5.1 and 7.2 of the 2006 paper.
+/// Conjugate gradients on [K J_A'; J_A -L], after sections 5.1 and 7.2 of the 2006 paper (T31).
 ///
 /// For comparison with the paper, not for use: the matrix is indefinite (CG may break down), L
 /// leaves every active row short by L_i lambda_i, and the watch list keeps the loop finite by

@@ -1,4 +1,4 @@
-/// Semismooth Newton on the augmented Lagrangian.
+/// Semismooth Newton on the augmented Lagrangian (T33).
 ///
 ///     phi(x) = 1/2 x'Kx - b'x + sum_i R_i/2 (J_i x - c_i + mu_i / R_i)_+^2     R_i = rhoF / kt_i^2
 ///

@@ -1,4 +1,4 @@
-/// The certificate of a solved QP: its own arithmetic over K, J, b, c, straight from the
+/// The certificate of a solved QP (T32): its own arithmetic over K, J, b, c, straight from the
 /// definitions.
 ///
 /// Shares nothing with the solvers except the factor behind K^-1, whose own error is shown in

@@ -171,7 +171,7 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *
     // min 1/2 |s|^2 subject to J x <= c + s: proximal steps of the dual,
     //     lambda+ = argmin 1/2 l'A l - (J K^-1 b - c)'l + eps/2 |l - lambda|^2 over relaxed rows,
     // s = eps (lambda+ - lambda). Rows below the level are in every subproblem as they stand. The
-    // multipliers grow for ever, along a proof of the contradiction; s converges, linearly and fast
+    // (T36) multipliers grow for ever, along a proof of the contradiction; s converges, linearly and fast
     // as eps is small against A (Chiche & Gilbert 2016).
     enum { MOST_STEPS = 60 };
     qpc_arena_mark mark = qpc_arena_get_mark(arena);

@@ -38,7 +38,8 @@ static void record_for_ever(const char *folder, int round, int pipe_in) {
     }
 }
 
-/// In a child without root's rights: what a killed process left, in a folder that cannot be written.
+/// In a child without root's rights: what a killed process left, in a folder that cannot be
+/// written.
 static int64_t frames_seen_by_nobody(const char *path) {
     int ends[2];
     int64_t count = -2;

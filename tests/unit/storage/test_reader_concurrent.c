@@ -99,6 +99,28 @@ static void an_idle_run_shrinks_when_its_reader_ends(void **state) {
     remove_folder(folder);
 }
 
+static void a_pausing_run_reaches_the_main_file(void **state) {
+    (void)state;
+    enum { NODES = 500, STEPS = 40 };
+    char folder[200], path[400];
+    make_folder(folder);
+    qpc_writer *writer = open_writer(folder, NULL);
+    qpc_run_def def = sample_run(1, NODES, QPC_F64);
+    qpc_run_handle *run = open_run(writer, &def);
+    run_path(path, folder, &def);
+    qpc_error err = {0};
+    for (int64_t step = 1; step <= STEPS; step++)
+        assert_ok(push_frame(run, step, NODES, QPC_F64, true, &err), &err);
+    assert_ok(qpc_writer_flush(run, &err), &err);
+    int64_t before = file_size(path);
+    double end = now_s() + 10;
+    while (file_size(path) == before && now_s() < end) sleep_ms(20);
+    assert_true(file_size(path) > before);
+    qpc_writer_close_run(run);
+    qpc_writer_destroy(writer);
+    remove_folder(folder);
+}
+
 static void without_readers_the_wal_stays_small(void **state) { // case S01
     (void)state;
     enum { NODES = 830 };
@@ -381,6 +403,7 @@ int main(int argc, char **argv) {
     slow = argc > 1 && strcmp(argv[1], "slow") == 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_held_snapshot_only_delays_the_checkpoint),
+        cmocka_unit_test(a_pausing_run_reaches_the_main_file),
         cmocka_unit_test(without_readers_the_wal_stays_small),
         cmocka_unit_test(a_foreign_lock_leaves_no_gap),
         cmocka_unit_test(an_idle_run_shrinks_when_its_reader_ends),

@@ -366,8 +366,9 @@ static void a_full_file_system_recovers_when_it_grows(void **state) { // case S0
     qpc_writer_destroy(writer);
     assert_integrity(path);
     assert_int_equal(query_int(path, "SELECT max(step) FROM frames"), step);
-    assert_int_equal(query_int(path, "SELECT count(*) FROM events WHERE kind = 'gap' AND message LIKE "
-                                     "'%disk is full%'"),
+    assert_int_equal(query_int(path,
+                               "SELECT count(*) FROM events WHERE kind = 'gap' AND message LIKE "
+                               "'%disk is full%'"),
                      1);
     char sql[200];
     snprintf(sql, sizeof sql, "SELECT count(*) FROM frames WHERE step <= %lld", (long long)flushed);
