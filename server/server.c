@@ -364,7 +364,7 @@ void qpc_server_drain(qpc_server *server, const char *reason) {
 
 // ---- turns ----
 
-static void flush_sessions(qpc_server *server) {
+void qpc_server_flush(qpc_server *server) {
     qpc_session *session = server->dirty;
     server->dirty = NULL;
     while (session != NULL) {
@@ -398,7 +398,7 @@ static bool is_drained(qpc_server *server) {
 static void turn(qpc_server *server) {
     int64_t spin_ns = server->options.spin_us * 1000;
     bool busy = qpc_bridge_drain(&server->bridge) > 0;
-    if (busy) flush_sessions(server);
+    if (busy) qpc_server_flush(server);
     busy |= server->dirty != NULL;
     if (!busy && spin_ns > 0 && !qpc_pool_is_saturated(server->pool)) {
         busy = (int64_t)uv_hrtime() - server->active_ns < spin_ns;
@@ -409,7 +409,7 @@ static void turn(qpc_server *server) {
         uv_run(&server->loop, UV_RUN_ONCE);
         qpc_bridge_awake(&server->bridge);
     }
-    flush_sessions(server);
+    qpc_server_flush(server);
 }
 
 // ---- start and end ----
@@ -479,7 +479,7 @@ static void stop(qpc_server *server) {
     }
     qpc_pool_destroy(server->pool);
     qpc_bridge_drain(&server->bridge);
-    flush_sessions(server);
+    qpc_server_flush(server);
     while (server->worlds.actors.count > 0) {
         qpc_actor *actor = server->worlds.actors.data[server->worlds.actors.count - 1];
         qpc_stream_end_world(actor);

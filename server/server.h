@@ -73,6 +73,8 @@ int qpc_server_run(const qpc_options *options);
 void qpc_server_drain(qpc_server *server, const char *reason);
 /// A session has gone: counts, list.
 void qpc_server_forget_session(qpc_server *server, qpc_session *session);
+/// End of a turn: write what the sessions have to say, go on with what waited for that.
+void qpc_server_flush(qpc_server *server);
 /// The loop had something to do: spin for a while before it sleeps.
 void qpc_server_touch(qpc_server *server);
 

@@ -711,7 +711,7 @@ static void a_full_disk_refuses_meshes_and_worlds(void **state) {
     qpc_writer *writer = open_writer(folder, NULL);
     uint8_t *bytes = malloc(100000);
     assert_non_null(bytes);
-    for (int i = 0; i < 100000; i++) bytes[i] = (uint8_t)(i * i >> 3);
+    for (int i = 0; i < 100000; i++) bytes[i] = (uint8_t)((unsigned)i * (unsigned)i >> 3);
     qpc_catalog_mesh info = {.vertices = 1, .elements = 1, .nodes_per_element = 3};
     assert_ok(qpc_sha256_of(bytes, 100000, info.sha256, &err), &err);
     faultvfs_arm(FAULT_WRITE, 1, SQLITE_FULL, ENOSPC, true);
