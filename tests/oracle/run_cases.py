@@ -310,9 +310,21 @@ def storage_s02(quick):
         need(slowest[0] < 1, f"an answer took {slowest[0]:.2f} s")
         reached = client.call("world.step", world=world, n=1)["reached"]
         client.call("world.destroy", world=world)
+        closed(client, run)
         steps = frames_of(run)
         contiguous(steps, run.name)
         need(steps[-1] == reached, f"frames end at {steps[-1]}, the world at {reached}")
+
+
+def closed(client, run, within_s=5):
+    """Wait until the writer has closed the run file: world.destroy answers before that."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        states = {r["run"]: r["state"] for r in client.call("run.list")["runs"]}
+        if states.get(pathlib.Path(run).stem) == "closed":
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{run} is not closed {within_s} s after world.destroy")
 
 
 def full_disk(server, client, world, run, sleep_s):
