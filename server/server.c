@@ -393,17 +393,26 @@ static bool is_drained(qpc_server *server) {
     return true;
 }
 
-/// One turn: posts, sockets, output. Sleeps only when there was nothing to do for spin_us, and spins
-/// only while a worker has nothing to do, so that it never takes a processor from a world.
-static void turn(qpc_server *server) {
+/// Is it worth looking for posts without sleeping? While a request is on a worker that as a rule has
+/// it done sooner than a sleeping thread wakes up; for spin_us at most; and never while all workers
+/// are busy, since then somebody else has better use for the processor. Input is not waited for like
+/// that: its sender needs a processor too, and wakes us on its own.
+static bool should_spin(const qpc_server *server) {
     int64_t spin_ns = server->options.spin_us * 1000;
+    if (server->in_flight == 0 || server->work_ns > spin_ns) return false;
+    if (qpc_pool_is_saturated(server->pool)) return false;
+    return (int64_t)uv_hrtime() - server->active_ns < spin_ns;
+}
+
+/// One turn: posts, sockets, output; sleeps only when there is nothing to do.
+static void turn(qpc_server *server) {
     bool busy = qpc_bridge_drain(&server->bridge) > 0;
     if (busy) qpc_server_flush(server);
-    busy |= server->dirty != NULL;
-    if (!busy && spin_ns > 0 && !qpc_pool_is_saturated(server->pool)) {
-        busy = (int64_t)uv_hrtime() - server->active_ns < spin_ns;
+    while (!busy && server->dirty == NULL && should_spin(server)) {
+        busy = qpc_bridge_drain(&server->bridge) > 0;
+        if (busy) qpc_server_flush(server);
     }
-    if (busy) {
+    if (busy || server->dirty != NULL) {
         uv_run(&server->loop, UV_RUN_NOWAIT);
     } else if (qpc_bridge_may_sleep(&server->bridge)) {
         uv_run(&server->loop, UV_RUN_ONCE);

@@ -50,6 +50,7 @@ struct qpc_server {
     size_t charged;    // bytes of input of all sessions
     size_t queued;     // bytes of output of all sessions
     int64_t started_ns, idle_since_ns, active_ns;
+    int64_t work_ns; // running mean of what a request takes on a worker
     int64_t drain_deadline_ns;
     atomic_bool draining;
     _Atomic int64_t worlds_memory;
