@@ -1,17 +1,18 @@
-/// QP solvers: medians and exact counts on stored instances and on the QPs of a cable over a pulley.
+/// QP solvers: medians and exact counts on stored instances and on the QPs of a cable over a
+/// pulley.
 ///
 ///     bench_solver [FILE.qpb ...]
 ///
-/// The pulley: 100 particles of 0.7 kg, 0.1 m apart, 1.38e6 N/m, ends of 10 t, start speed -2 m/s, dt
-/// 5 ms, over a polygon of 98 sides and radius 1 m; vertex rows and edge rows near it. 200 steps are
-/// simulated with `auto` and their QPs kept; each is then solved cold, warm (multipliers of the step
-/// before, by row key), and by each engine. Times are thread CPU time in microseconds.
+/// The pulley: 100 particles of 0.7 kg, 0.1 m apart, 1.38e6 N/m, ends of 10 t, start speed -2 m/s,
+/// dt 5 ms, over a polygon of 98 sides and radius 1 m; vertex rows and edge rows near it. 200 steps
+/// are simulated with `auto` and their QPs kept; each is then solved cold, warm (multipliers of the
+/// step before, by row key), and by each engine. Times are thread CPU time in microseconds.
+#include "engine/solver/solver.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "engine/dynamics/cable.h"
 #include "engine/solver/certificate.h"
 #include "engine/solver/rows.h"
-#include "engine/solver/solver.h"
 #include "tests/support/qpb.h"
 
 #include <math.h>
@@ -110,9 +111,12 @@ static void simulate(qpc_arena *arena) {
     for (int32_t i = 0; i < PARTICLES; i++) {
         double s = spacing * i - left; // along the arc
         double a = PI - s / Rc;
-        if (s < 0) v3_store(x + 3 * i, v3(-Rc, s, 0));
-        else if (a < 0) v3_store(x + 3 * i, v3(Rc, Rc * a, 0));
-        else v3_store(x + 3 * i, v3(Rc * cos(a), Rc * sin(a), 0));
+        if (s < 0)
+            v3_store(x + 3 * i, v3(-Rc, s, 0));
+        else if (a < 0)
+            v3_store(x + 3 * i, v3(Rc, Rc * a, 0));
+        else
+            v3_store(x + 3 * i, v3(Rc * cos(a), Rc * sin(a), 0));
         v[3 * i + 1] = -2;
         mass[i] = i == 0 || i == PARTICLES - 1 ? 10000 : 0.7;
         dof[i] = 3 * i;
@@ -244,8 +248,8 @@ static void bench_pulley(qpc_arena *arena) {
         solve = fmin(solve, t2 - t1);
         certify = fmin(certify, t3 - t2);
     }
-    printf("n %d, half bandwidth 5: factor %.2f us, solve %.2f us, certificate %.1f us\n", N, factor,
-           solve, certify);
+    printf("n %d, half bandwidth 5: factor %.2f us, solve %.2f us, certificate %.1f us\n", N,
+           factor, solve, certify);
     for (int32_t s = 0; s < STEPS; s++) {
         qpc_rows_fini(&steps[s].rows);
         qpc_linsys_fini(&steps[s].K);
@@ -272,9 +276,9 @@ static void bench_file(const char *path, qpc_arena *arena) {
             memset(l, 0, (size_t)p.qp.m * sizeof *l);
             for (int32_t warm = 0; warm < 2; warm++) { // warm: from its own answer
                 double t = now_us();
-                check(qpc_solve((qpc_solver_id)id, &p.qp, &options, arena, x, l, &report[warm],
-                                &err),
-                      &err);
+                check(
+                    qpc_solve((qpc_solver_id)id, &p.qp, &options, arena, x, l, &report[warm], &err),
+                    &err);
                 best[warm] = fmin(best[warm], now_us() - t);
             }
         }

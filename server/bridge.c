@@ -5,25 +5,43 @@
 /// flag, then look at the list" at least one sees the other: no wake-up is lost.
 #include "server/bridge.h"
 
-static void on_wake(uv_async_t *wake) {
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static void on_wake(uv_poll_t *wake, int status, int events) {
     // Waking is all; the owner of the loop drains after every turn.
-    (void)wake;
+    qpc_bridge *bridge = wake->data;
+    uint64_t count;
+    (void)status;
+    (void)events;
+    while (read(bridge->fd, &count, sizeof count) < 0 && errno == EINTR) continue;
 }
 
 qpc_status qpc_bridge_init(qpc_bridge *bridge, uv_loop_t *loop, qpc_error *err) {
     atomic_init(&bridge->head, NULL);
     atomic_init(&bridge->asleep, false);
     bridge->drained = 0;
-    int rc = uv_async_init(loop, &bridge->wake, on_wake);
-    if (rc != 0) return qpc_fail(err, QPC_ERR_IO, "uv_async_init: %s", uv_strerror(rc));
-    bridge->open = true;
+    bridge->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bridge->fd < 0) return qpc_fail(err, QPC_ERR_IO, "eventfd: %s", strerror(errno));
+    int rc = uv_poll_init(loop, &bridge->wake, bridge->fd);
+    bridge->wake.data = bridge;
+    if (rc == 0) rc = uv_poll_start(&bridge->wake, UV_READABLE, on_wake);
+    if (rc != 0) {
+        close(bridge->fd);
+        bridge->fd = -1;
+        return qpc_fail(err, QPC_ERR_IO, "cannot watch the eventfd: %s", uv_strerror(rc));
+    }
     return QPC_OK;
 }
 
 void qpc_bridge_close(qpc_bridge *bridge) {
-    if (!bridge->open) return;
-    bridge->open = false;
+    if (bridge->fd < 0) return;
+    uv_poll_stop(&bridge->wake);
     uv_close((uv_handle_t *)&bridge->wake, NULL);
+    close(bridge->fd);
+    bridge->fd = -1;
 }
 
 void qpc_bridge_send(qpc_bridge *bridge, qpc_post *post) {
@@ -31,7 +49,9 @@ void qpc_bridge_send(qpc_bridge *bridge, qpc_post *post) {
     do {
         post->next = head;
     } while (!atomic_compare_exchange_weak(&bridge->head, &head, post));
-    if (atomic_load(&bridge->asleep)) uv_async_send(&bridge->wake);
+    if (!atomic_load(&bridge->asleep) || !atomic_exchange(&bridge->asleep, false)) return;
+    const uint64_t one = 1;
+    while (write(bridge->fd, &one, sizeof one) < 0 && errno == EINTR) continue;
 }
 
 int qpc_bridge_drain(qpc_bridge *bridge) {

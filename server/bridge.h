@@ -1,11 +1,13 @@
 /// The way back to the loop: any thread sends posts, the loop thread runs them.
 ///
 ///     worker --push--> lock-free list --drain--> post->run(post) on the loop
-///                           \--uv_async_send only if the loop sleeps or is about to
+///                           \--one write to an eventfd, only if the loop sleeps or is about to
 ///
 /// A post is embedded in what it carries (a request, an actor), so that sending takes no memory. The
 /// list is bounded by construction: a request is in it at most once, and so is an actor. Wake-ups
-/// merge, therefore a drain always empties the whole list.
+/// merge, therefore a drain always empties the whole list. Not uv_async_t: its handle makes the loop
+/// wait, spinning, for the sender to get out of its call, and the sender is a niced thread that the
+/// loop has just preempted.
 #ifndef QPC_SERVER_BRIDGE_H
 #define QPC_SERVER_BRIDGE_H
 
@@ -25,8 +27,8 @@ struct qpc_post {
 typedef struct qpc_bridge {
     _Atomic(qpc_post *) head; // newest first
     atomic_bool asleep;       // the loop waits, or is about to, and wants a wake-up
-    uv_async_t wake;
-    bool open;
+    int fd; // eventfd; -1: not open
+    uv_poll_t wake;
     uint64_t drained;
 } qpc_bridge;
 

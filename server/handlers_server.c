@@ -62,8 +62,9 @@ QPC_HANDLER(qpc_handle_hello) {
             qpc_log(QPC_LOG_WARN, "wrong_token", "session=%" PRIu64 " peer=%s", session->id,
                     session->peer);
             if (++session->garbage >= TOKEN_TRIES) {
+                // Closed once this reply is out.
                 session->abandon = true;
-                qpc_session_finish(session);
+                session->state = QPC_SESSION_FINISHING;
             }
             return qpc_fail(err, QPC_ERR_UNAUTHORISED, "the token is %s",
                             token == NULL ? "missing" : "wrong");

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -66,10 +65,8 @@ static bool spin(qpc_pool *pool) {
     for (int32_t i = 1; !found; i++) {
         found = atomic_load_explicit(&pool->ready, memory_order_acquire) > 0;
         relax();
-        if (i % 64 != 0) continue;
-        // Whoever else wants this processor goes first.
-        sched_yield();
-        if (now_ns() >= end) break;
+        // Not sched_yield(): it may give a whole time slice away. A niced thread is preempted anyway.
+        if (i % 64 == 0 && now_ns() >= end) break;
     }
     atomic_store(&pool->spinning, 0);
     return found;
@@ -151,10 +148,9 @@ void qpc_pool_push(qpc_pool *pool, qpc_task *task) {
     pool->tail = task;
     int32_t ready = atomic_fetch_add(&pool->ready, 1) + 1;
     if (ready > pool->ready_high_water) pool->ready_high_water = ready;
-    if (pool->sleeping > 0 && ready > atomic_load(&pool->spinning)) {
-        pthread_cond_signal(&pool->wake);
-    }
+    bool wake = pool->sleeping > 0 && ready > atomic_load(&pool->spinning);
     pthread_mutex_unlock(&pool->lock);
+    if (wake) pthread_cond_signal(&pool->wake);
 }
 
 bool qpc_pool_is_wanted(const qpc_pool *pool) {

@@ -92,7 +92,7 @@ static void push(qpc_recorder *recorder, qpc_status made, qpc_record *record) {
     if (status == QPC_OK) recorder->trouble[0] = '\0';
     // Dropping by policy is what was asked for; it is counted, not reported as a failure.
     if (status == QPC_OK || status == QPC_ERR_BUSY) return;
-    snprintf(recorder->trouble, sizeof recorder->trouble, "%.180s", error.message);
+    snprintf(recorder->trouble, sizeof recorder->trouble, "failed: %.180s", error.message);
 }
 
 static const double *moving_nodes(qpc_recorder *recorder, const double *all) {

@@ -1,6 +1,6 @@
 /// The catalogue: meshes by hash, the counter of world ids, runs. Small synchronous transactions on
-/// one connection behind a mutex. A foreign lock is waited for at most half a second, because a loop
-/// thread may be calling.
+/// one connection behind a mutex. A foreign lock is waited for at most half a second, because a
+/// loop thread may be calling.
 #include "storage/catalog.h"
 
 #include "base/array.h"
@@ -177,8 +177,9 @@ qpc_status qpc_catalog_get_mesh(qpc_writer *writer, const uint8_t sha256[32], ui
     uint8_t found[32];
     if (status == QPC_OK) status = qpc_sha256_of(bytes, size, found, err);
     if (status == QPC_OK && memcmp(found, sha256, 32) != 0)
-        status = qpc_fail(err, QPC_ERR_CORRUPT,
-                          "%s/catalog.db: the bytes of mesh %s do not have its hash", c->data_dir, hex);
+        status =
+            qpc_fail(err, QPC_ERR_CORRUPT,
+                     "%s/catalog.db: the bytes of mesh %s do not have its hash", c->data_dir, hex);
     if (status != QPC_OK) {
         qpc_free(bytes);
         return status;
@@ -332,8 +333,7 @@ qpc_status qpc_catalog_find_run(qpc_writer *writer, const char *id, qpc_catalog_
                                 qpc_error *err) {
     qpc_catalog_run *list = NULL;
     int32_t count = 0;
-    qpc_status status =
-        qpc_catalog_read_runs(qpc_writer_catalog(writer), id, &list, &count, err);
+    qpc_status status = qpc_catalog_read_runs(qpc_writer_catalog(writer), id, &list, &count, err);
     if (status != QPC_OK) return status;
     if (count == 0) return qpc_fail(err, QPC_ERR_NOT_FOUND, "no run %.40s", id);
     qpc_writer_live_counts(writer, list, 1);

@@ -1,9 +1,10 @@
 /// Reading run files. Every call is one read transaction of its own, ended before it returns.
 ///
 /// Which connection is right depends on what lies beside the main file:
-///   a -wal with bytes, or a -journal   a recording, alive or killed: an ordinary read-only connection
-///   an empty -wal                      the same, unless the state in the main file says it ended
-///   nothing                            closed, crashed or exported: immutable. State `recording`: a
+///   a -wal with bytes, or a -journal   a recording, alive or killed: an ordinary read-only
+///   connection an empty -wal                      the same, unless the state in the main file says
+///   it ended nothing                            closed, crashed or exported: immutable. State
+///   `recording`: a
 ///                                      copy of a recording without its -wal: refused
 #include "storage/reader.h"
 
@@ -21,7 +22,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 
 struct qpc_reader {
     sqlite3 *db;
@@ -47,7 +47,9 @@ static int64_t size_beside(const char *path, const char *suffix) {
     return stat(name, &st) == 0 ? (int64_t)st.st_size : -1;
 }
 
-static bool beside(const char *path, const char *suffix) { return size_beside(path, suffix) >= 0; }
+static bool beside(const char *path, const char *suffix) {
+    return size_beside(path, suffix) >= 0;
+}
 
 /// SQLite's error, with the path even where SQLite gives none.
 static qpc_status read_failed(qpc_reader *r, int rc, const char *what, qpc_error *err) {
@@ -57,10 +59,11 @@ static qpc_status read_failed(qpc_reader *r, int rc, const char *what, qpc_error
 // ---- opening ----
 
 static qpc_status incomplete(const char *path, qpc_error *err) {
-    return qpc_fail(err, QPC_ERR_CORRUPT,
-                    "%s: incomplete: copied while it was being recorded, without its -wal or -journal "
-                    "file; copy a live run with the export instead",
-                    path);
+    return qpc_fail(
+        err, QPC_ERR_CORRUPT,
+        "%s: incomplete: copied while it was being recorded, without its -wal or -journal "
+        "file; copy a live run with the export instead",
+        path);
 }
 
 /// state and journal of the run; out is state then journal, each cut to 16 bytes.
@@ -82,8 +85,9 @@ static qpc_status read_state(sqlite3 *db, char out[2][16], qpc_error *err) {
     return status;
 }
 
-/// The ways to open a file beside which no -wal lies, or an empty one; *ret stays NULL if the ordinary
-/// way is right. Immutable connections read rollback and WAL headers alike and make no files.
+/// The ways to open a file beside which no -wal lies, or an empty one; *ret stays NULL if the
+/// ordinary way is right. Immutable connections read rollback and WAL headers alike and make no
+/// files.
 static qpc_status open_alone(const char *path, bool empty_wal, sqlite3 **ret, qpc_error *err) {
     sqlite3 *db = NULL;
     char text[2][16];
@@ -92,7 +96,8 @@ static qpc_status open_alone(const char *path, bool empty_wal, sqlite3 **ret, qp
     if (status != QPC_OK) return status;
     status = read_state(db, text, err);
     if (empty_wal || beside(path, "-journal")) {
-        // A recording between two checkpoints or commits, or what a killed one left; unless it ended.
+        // A recording between two checkpoints or commits, or what a killed one left; unless it
+        // ended.
         bool ended = status == QPC_OK && strcmp(text[0], "created") != 0 &&
                      strcmp(text[0], "recording") != 0;
         if (ended && !beside(path, "-journal")) {
@@ -103,8 +108,8 @@ static qpc_status open_alone(const char *path, bool empty_wal, sqlite3 **ret, qp
         return QPC_OK;
     }
     if (status == QPC_OK && strcmp(text[0], "created") == 0) {
-        // Just made and about to have its -wal, or a copy taken before the first checkpoint, without
-        // a frame in it.
+        // Just made and about to have its -wal, or a copy taken before the first checkpoint,
+        // without a frame in it.
         for (int i = 0; i < 20; i++) {
             if (beside(path, "-wal") || beside(path, "-journal")) {
                 sqlite3_close_v2(db);
@@ -164,15 +169,17 @@ static char *column_copy(sqlite3_stmt *s, int i) {
 }
 
 static qpc_status no_memory(const qpc_reader *r, qpc_error *err) {
-    return qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory", r->path != NULL ? r->path : "run file");
+    return qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory",
+                    r->path != NULL ? r->path : "run file");
 }
 
 static qpc_status load_facts(qpc_reader *r, qpc_error *err) {
     sqlite3_stmt *s = NULL;
-    int rc = sqlite3_prepare_v2(r->db,
-                                "SELECT id, name, json, versions, world, run.scene_hash, start_hash, dt, "
-                                "frame_dtype, frame_nodes FROM run, scene",
-                                -1, &s, NULL);
+    int rc = sqlite3_prepare_v2(
+        r->db,
+        "SELECT id, name, json, versions, world, run.scene_hash, start_hash, dt, "
+        "frame_dtype, frame_nodes FROM run, scene",
+        -1, &s, NULL);
     if (rc == SQLITE_OK) rc = sqlite3_step(s);
     qpc_status status = QPC_OK;
     if (rc == SQLITE_ROW) {
@@ -193,8 +200,8 @@ static qpc_status load_facts(qpc_reader *r, qpc_error *err) {
         else if (dtype == NULL || !qpc_dtype_from_name(dtype, strlen(dtype), &f->frame_dtype) ||
                  (f->frame_dtype != QPC_F32 && f->frame_dtype != QPC_F64) || nodes < 0 ||
                  nodes > 40 * 1000 * 1000)
-            status = qpc_fail(err, QPC_ERR_CORRUPT, "%s: frames of %lld nodes as \"%.16s\"", r->path,
-                              (long long)nodes, dtype != NULL ? dtype : "");
+            status = qpc_fail(err, QPC_ERR_CORRUPT, "%s: frames of %lld nodes as \"%.16s\"",
+                              r->path, (long long)nodes, dtype != NULL ? dtype : "");
         f->frame_nodes = (int32_t)nodes;
     } else {
         status = read_failed(r, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc,
@@ -207,8 +214,8 @@ static qpc_status load_facts(qpc_reader *r, qpc_error *err) {
 static qpc_status load_columns(qpc_reader *r, qpc_error *err) {
     sqlite3_stmt *s = NULL;
     int rc = sqlite3_prepare_v2(
-        r->db, "SELECT name, type, count(*) OVER () FROM pragma_table_info('steps') ORDER BY cid", -1,
-        &s, NULL);
+        r->db, "SELECT name, type, count(*) OVER () FROM pragma_table_info('steps') ORDER BY cid",
+        -1, &s, NULL);
     qpc_status status = QPC_OK;
     while (status == QPC_OK && rc == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW) {
         if (r->column_names == NULL) {
@@ -241,7 +248,8 @@ static qpc_status load_bodies(qpc_reader *r, qpc_error *err) {
     int64_t count = 0;
     qpc_status status = qpc_store_get_int(r->db, "SELECT count(*) FROM bodies", &count, err);
     if (status != QPC_OK) return status;
-    if (count > INT32_MAX / 2) return qpc_fail(err, QPC_ERR_CORRUPT, "%s: too many bodies", r->path);
+    if (count > INT32_MAX / 2)
+        return qpc_fail(err, QPC_ERR_CORRUPT, "%s: too many bodies", r->path);
     r->bodies = qpc_calloc((size_t)count, sizeof *r->bodies);
     r->body_texts = qpc_calloc((size_t)count * 2, sizeof *r->body_texts);
     r->body_sha = qpc_calloc((size_t)count, sizeof *r->body_sha);
@@ -275,7 +283,8 @@ static qpc_status load_bodies(qpc_reader *r, qpc_error *err) {
         if (b->first_node < 0 || b->node_count < 0 ||
             (int64_t)b->first_node + b->node_count > r->facts.frame_nodes)
             if (b->node_count != 0)
-                status = qpc_fail(err, QPC_ERR_CORRUPT, "%s: body %d is outside of frames", r->path, i);
+                status =
+                    qpc_fail(err, QPC_ERR_CORRUPT, "%s: body %d is outside of frames", r->path, i);
     }
     rc = sqlite3_finalize(s);
     if (status == QPC_OK && rc != SQLITE_OK) status = read_failed(r, rc, "cannot read bodies", err);
@@ -289,7 +298,8 @@ qpc_status qpc_reader_refresh(qpc_reader *r, qpc_error *err) {
     if (status != QPC_OK) return status;
     status = read_state(r->db, text, err);
     if (status == QPC_OK)
-        status = qpc_store_get_int(r->db, "SELECT count(*) FROM frames WHERE substep = -1", &count, err);
+        status =
+            qpc_store_get_int(r->db, "SELECT count(*) FROM frames WHERE substep = -1", &count, err);
     if (status == QPC_OK)
         status = qpc_store_get_int(r->db,
                                    "SELECT coalesce((SELECT step FROM frames WHERE substep = -1 "
@@ -375,7 +385,9 @@ void qpc_reader_close(qpc_reader *r) {
     qpc_free(r);
 }
 
-qpc_run_facts qpc_reader_facts(const qpc_reader *reader) { return reader->facts; }
+qpc_run_facts qpc_reader_facts(const qpc_reader *reader) {
+    return reader->facts;
+}
 
 qpc_status qpc_reader_columns(qpc_reader *reader, const char *const **ret_names,
                               const bool **ret_integer, int32_t *ret_count) {
@@ -414,7 +426,8 @@ static double lost_real(qpc_reader *r, int64_t step, const char *table, const ch
     return v;
 }
 
-/// One row of frames into positions (frame_nodes x 3) and, for float32, through raw of the same size.
+/// One row of frames into positions (frame_nodes x 3) and, for float32, through raw of the same
+/// size.
 static qpc_status decode_frame(qpc_reader *r, sqlite3_stmt *s, double *positions, float *raw,
                                qpc_error *err) {
     int64_t step = sqlite3_column_int64(s, 0);
@@ -422,19 +435,17 @@ static qpc_status decode_frame(qpc_reader *r, sqlite3_stmt *s, double *positions
     const char *encoding = (const char *)sqlite3_column_text(s, 6);
     qpc_dtype type;
     if (dtype == NULL || !qpc_dtype_from_name(dtype, strlen(dtype), &type) ||
-        (type != QPC_F32 && type != QPC_F64) ||
-        sqlite3_column_int64(s, 5) != r->facts.frame_nodes)
-        return qpc_fail(err, QPC_ERR_CORRUPT, "%s: the frame of step %lld has %lld nodes as \"%.16s\"",
-                        r->path, (long long)step, (long long)sqlite3_column_int64(s, 5),
-                        dtype != NULL ? dtype : "");
+        (type != QPC_F32 && type != QPC_F64) || sqlite3_column_int64(s, 5) != r->facts.frame_nodes)
+        return qpc_fail(
+            err, QPC_ERR_CORRUPT, "%s: the frame of step %lld has %lld nodes as \"%.16s\"", r->path,
+            (long long)step, (long long)sqlite3_column_int64(s, 5), dtype != NULL ? dtype : "");
     size_t n = (size_t)r->facts.frame_nodes * 3;
     qpc_error inner = {0};
     const void *data = sqlite3_column_blob(s, 8);
     size_t size = (size_t)sqlite3_column_bytes(s, 8);
-    qpc_status status =
-        type == QPC_F64
-            ? qpc_framecodec_decode(r->codec, encoding, data, size, positions, n * 8, &inner)
-            : qpc_framecodec_decode(r->codec, encoding, data, size, raw, n * 4, &inner);
+    qpc_status status = qpc_framecodec_decode_planes(
+        r->codec, encoding, data, size, type == QPC_F64 ? (void *)positions : (void *)raw, n / 3, 3,
+        qpc_dtype_size(type), &inner);
     if (status != QPC_OK)
         return qpc_fail(err, status, "%s: the frame of step %lld: %s", r->path, (long long)step,
                         inner.message);
@@ -462,8 +473,9 @@ qpc_status qpc_reader_frames(qpc_reader *r, int64_t from, int64_t to, int64_t li
         status = decode_frame(r, s, positions, raw, err);
         if (status != QPC_OK) break;
         int64_t step = sqlite3_column_int64(s, 0);
-        double time = sqlite3_column_type(s, 2) == SQLITE_NULL ? lost_real(r, step, "frames", "time")
-                                                              : sqlite3_column_double(s, 2);
+        double time = sqlite3_column_type(s, 2) == SQLITE_NULL
+                          ? lost_real(r, step, "frames", "time")
+                          : sqlite3_column_double(s, 2);
         if (!visit(user, step, sqlite3_column_int(s, 1), time, (uint64_t)sqlite3_column_int64(s, 3),
                    positions, r->facts.frame_nodes))
             break;
@@ -484,7 +496,8 @@ static qpc_status find_columns(const qpc_reader *r, const char *const *columns, 
         int32_t k = 0;
         while (k < r->column_count && strcmp(columns[i], r->column_names[k]) != 0) k++;
         if (k == r->column_count)
-            return qpc_fail(err, QPC_ERR_INVALID, "table steps has no column \"%.64s\"", columns[i]);
+            return qpc_fail(err, QPC_ERR_INVALID, "table steps has no column \"%.64s\"",
+                            columns[i]);
         index[i] = k;
     }
     return QPC_OK;
@@ -500,8 +513,8 @@ qpc_status qpc_reader_steps(qpc_reader *r, int64_t from, int64_t to, int64_t lim
     sqlite3_stmt *s = NULL;
     char *sql = NULL;
     int64_t rows = 0;
-    qpc_status status = index != NULL ? find_columns(r, columns, column_count, index, err)
-                                      : no_memory(r, err);
+    qpc_status status =
+        index != NULL ? find_columns(r, columns, column_count, index, err) : no_memory(r, err);
     if (status != QPC_OK) goto out;
     sqlite3_str *text = sqlite3_str_new(r->db);
     sqlite3_str_appendall(text, "SELECT step");
@@ -541,7 +554,8 @@ qpc_status qpc_reader_steps(qpc_reader *r, int64_t from, int64_t to, int64_t lim
         }
         rows++;
     }
-    if (status == QPC_OK && rc != SQLITE_DONE) status = read_failed(r, rc, "cannot read steps", err);
+    if (status == QPC_OK && rc != SQLITE_DONE)
+        status = read_failed(r, rc, "cannot read steps", err);
 out:
     sqlite3_finalize(s);
     sqlite3_free(sql);
@@ -588,10 +602,11 @@ qpc_status qpc_reader_contacts(qpc_reader *r, int64_t step, void **ret, int32_t 
             status = qpc_fail(err, QPC_ERR_CORRUPT, "%s: %lld contacts of %lld bytes in step %lld",
                               r->path, (long long)count, (long long)record_size, (long long)step);
         else
-            status = decode_blob(r, s, 2, 3, (size_t)(count * record_size), "contacts", &bytes, err);
+            status =
+                decode_blob(r, s, 2, 3, (size_t)(count * record_size), "contacts", &bytes, err);
     } else if (rc == SQLITE_DONE) {
-        status = qpc_fail(err, QPC_ERR_NOT_FOUND, "%s: no contacts are stored for step %lld", r->path,
-                          (long long)step);
+        status = qpc_fail(err, QPC_ERR_NOT_FOUND, "%s: no contacts are stored for step %lld",
+                          r->path, (long long)step);
     } else {
         status = read_failed(r, rc, "cannot read contacts", err);
     }
@@ -679,7 +694,8 @@ static qpc_status copy_pages(sqlite3 *from, sqlite3 *to, qpc_error *err) {
     int rc = sqlite3_backup_step(backup, -1);
     int end = sqlite3_backup_finish(backup);
     if (rc == SQLITE_DONE && end == SQLITE_OK) return QPC_OK;
-    sqlite3 *at_fault = sqlite3_errcode(to) != SQLITE_OK && sqlite3_errcode(to) != SQLITE_DONE ? to : from;
+    sqlite3 *at_fault =
+        sqlite3_errcode(to) != SQLITE_OK && sqlite3_errcode(to) != SQLITE_DONE ? to : from;
     return qpc_store_fail(at_fault, end != SQLITE_OK ? end : rc, "the export failed", err);
 }
 
@@ -698,14 +714,15 @@ qpc_status qpc_run_export(const char *path, const char *out_path, qpc_error *err
     }
     snprintf(temporary, size, "%s.new", out_path);
     unlink(temporary);
-    int rc = sqlite3_open_v2(temporary, &to,
-                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = sqlite3_open_v2(
+        temporary, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK) {
-        status = to == NULL ? qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory", out_path)
-                            : qpc_fail(err, QPC_ERR_IO, "%s: the export cannot be made: %s", out_path,
-                                       sqlite3_system_errno(to) != 0
-                                           ? qpc_store_why(sqlite3_system_errno(to))
-                                           : sqlite3_errmsg(to));
+        status =
+            to == NULL
+                ? qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory", out_path)
+                : qpc_fail(err, QPC_ERR_IO, "%s: the export cannot be made: %s", out_path,
+                           sqlite3_system_errno(to) != 0 ? qpc_store_why(sqlite3_system_errno(to))
+                                                         : sqlite3_errmsg(to));
         goto out;
     }
     sqlite3_extended_result_codes(to, 1);
@@ -713,10 +730,11 @@ qpc_status qpc_run_export(const char *path, const char *out_path, qpc_error *err
     if (status == QPC_OK) status = copy_pages(from, to, err);
     // A copy is not being recorded; rollback mode, so that it is one file.
     if (status == QPC_OK)
-        status = qpc_store_exec(to,
-                                "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE; "
-                                "UPDATE run SET state='exported' WHERE state IN ('created', 'recording')",
-                                err);
+        status = qpc_store_exec(
+            to,
+            "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE; "
+            "UPDATE run SET state='exported' WHERE state IN ('created', 'recording')",
+            err);
     if (status != QPC_OK) goto out;
     if (sqlite3_close(to) != SQLITE_OK) {
         status = qpc_fail(err, QPC_ERR_INTERNAL, "%s: a statement was left open", temporary);
@@ -734,7 +752,10 @@ qpc_status qpc_run_export(const char *path, const char *out_path, qpc_error *err
         synced = why != EEXIST && rename(temporary, out_path) == 0;
     }
     if (!synced)
-        status = qpc_fail(err, why == EEXIST ? QPC_ERR_EXISTS : why == ENOSPC ? QPC_ERR_FULL : QPC_ERR_IO,
+        status = qpc_fail(err,
+                          why == EEXIST   ? QPC_ERR_EXISTS
+                          : why == ENOSPC ? QPC_ERR_FULL
+                                          : QPC_ERR_IO,
                           "%s: cannot be completed: %s", out_path, qpc_store_why(why));
 out:
     sqlite3_close_v2(to);

@@ -19,7 +19,8 @@ void qpc_reader_close(qpc_reader *reader);
 
 typedef struct qpc_run_facts { // borrowed until close
     const char *id, *name, *scene_json, *versions_json;
-    const char *state; // "created", "recording", "closed", "crashed", "exported", at open or refresh
+    const char
+        *state; // "created", "recording", "closed", "crashed", "exported", at open or refresh
     uint64_t world, scene_hash, start_hash;
     double dt;
     qpc_dtype frame_dtype;
@@ -32,11 +33,12 @@ qpc_status qpc_reader_refresh(qpc_reader *reader, qpc_error *err);
 
 /// Frames with from <= step <= to in order, at most limit, as doubles. visit returns false to stop.
 /// substeps: also the states inside steps (substep 0, 1, ...), before the end of their step (-1).
-/// positions are borrowed during the call. A long visit keeps the -wal of a recording from shrinking.
-typedef bool (*qpc_frame_visit)(void *user, int64_t step, int32_t substep, double time, uint64_t hash,
-                                const double *positions, int32_t nodes);
-qpc_status qpc_reader_frames(qpc_reader *reader, int64_t from, int64_t to, int64_t limit, bool substeps,
-                             qpc_frame_visit visit, void *user, qpc_error *err);
+/// positions are borrowed during the call. A long visit keeps the -wal of a recording from
+/// shrinking.
+typedef bool (*qpc_frame_visit)(void *user, int64_t step, int32_t substep, double time,
+                                uint64_t hash, const double *positions, int32_t nodes);
+qpc_status qpc_reader_frames(qpc_reader *reader, int64_t from, int64_t to, int64_t limit,
+                             bool substeps, qpc_frame_visit visit, void *user, qpc_error *err);
 /// Columns of table steps; values: row-major 8-byte entries as in qpc_record_step, newly allocated
 /// (qpc_free). Non-finite numbers come back as NaN, Inf or -Inf; other NULLs as NaN, in integer
 /// columns as INT64_MIN. QPC_ERR_INVALID: no such column.
@@ -44,7 +46,8 @@ qpc_status qpc_reader_steps(qpc_reader *reader, int64_t from, int64_t to, int64_
                             const char *const *columns, int32_t column_count, void **ret_values,
                             int64_t *ret_rows, qpc_error *err);
 /// Names and types of the columns, in order; borrowed until close.
-qpc_status qpc_reader_columns(qpc_reader *reader, const char *const **ret_names, const bool **ret_integer, int32_t *ret_count);
+qpc_status qpc_reader_columns(qpc_reader *reader, const char *const **ret_names,
+                              const bool **ret_integer, int32_t *ret_count);
 
 /// Bodies in order; borrowed until close.
 qpc_status qpc_reader_bodies(qpc_reader *reader, const qpc_run_body **ret, int32_t *ret_count);

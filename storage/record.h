@@ -1,4 +1,5 @@
-/// Inside of a record: one block of memory, linked into its run's queue. Only storage includes this.
+/// Inside of a record: one block of memory, linked into its run's queue. Only storage includes
+/// this.
 #ifndef QPC_STORAGE_RECORD_H
 #define QPC_STORAGE_RECORD_H
 

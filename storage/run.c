@@ -6,7 +6,8 @@
 #include <string.h>
 
 // Blobs are little-endian; so is every machine this is built for.
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blobs are written as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "blobs are written as they lie in memory");
 
 enum { BLOB_MAX = 1000000000 }; // SQLite's own limit
 
@@ -19,8 +20,7 @@ static qpc_record *record_create(qpc_record_kind kind, int64_t step, size_t payl
                                payload, BLOB_MAX);
         return NULL;
     }
-    qpc_record *record =
-        qpc_add_size(sizeof(qpc_record), payload, &size) ? qpc_alloc(size) : NULL;
+    qpc_record *record = qpc_add_size(sizeof(qpc_record), payload, &size) ? qpc_alloc(size) : NULL;
     if (record == NULL) {
         *ret_status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a record");
         return NULL;
@@ -40,9 +40,9 @@ qpc_status qpc_record_frame(int64_t step, int32_t substep, double time, uint64_t
                         (int)dtype);
     size_t n = (size_t)frame_nodes * 3;
     qpc_status status;
-    qpc_record *record = record_create(
-        QPC_RECORD_FRAME, step, n * (dtype == QPC_F32 ? sizeof(float) : sizeof(double)), &status,
-        err);
+    qpc_record *record =
+        record_create(QPC_RECORD_FRAME, step,
+                      n * (dtype == QPC_F32 ? sizeof(float) : sizeof(double)), &status, err);
     if (record == NULL) return status;
     record->substep = substep < 0 ? -1 : substep;
     record->time = time;
@@ -59,8 +59,8 @@ qpc_status qpc_record_frame(int64_t step, int32_t substep, double time, uint64_t
     return QPC_OK;
 }
 
-qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_count,
-                           qpc_record **ret, qpc_error *err) {
+qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_count, qpc_record **ret,
+                           qpc_error *err) {
     if (column_count < 0)
         return qpc_fail(err, QPC_ERR_INVALID, "a row of %d columns", column_count);
     qpc_status status;
@@ -73,8 +73,8 @@ qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_coun
     return QPC_OK;
 }
 
-qpc_status qpc_record_contacts(int64_t step, const void *records, int32_t count,
-                               size_t record_size, qpc_record **ret, qpc_error *err) {
+qpc_status qpc_record_contacts(int64_t step, const void *records, int32_t count, size_t record_size,
+                               qpc_record **ret, qpc_error *err) {
     size_t size;
     if (count < 0 || record_size == 0 || !qpc_mul_size((size_t)count, record_size, &size))
         return qpc_fail(err, QPC_ERR_INVALID, "%d contacts of %zu bytes", count, record_size);
@@ -111,6 +111,10 @@ qpc_status qpc_record_event(int64_t step, const char *kind, const char *message,
     return record_texts(QPC_RECORD_EVENT, step, kind, message, ret, err);
 }
 
-size_t qpc_record_size(const qpc_record *record) { return sizeof *record + record->payload; }
+size_t qpc_record_size(const qpc_record *record) {
+    return sizeof *record + record->payload;
+}
 
-void qpc_record_destroy(qpc_record *record) { qpc_free(record); }
+void qpc_record_destroy(qpc_record *record) {
+    qpc_free(record);
+}

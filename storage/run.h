@@ -27,13 +27,13 @@ typedef struct qpc_run_mesh {
 } qpc_run_mesh;
 
 typedef struct qpc_run_def {
-    char id[33];             // 32 hex digits
+    char id[33]; // 32 hex digits
     uint64_t world;
     const char *name;
-    const char *scene_json;  // canonical wire form
+    const char *scene_json; // canonical wire form
     uint64_t scene_hash, start_hash;
     double dt;
-    qpc_dtype frame_dtype;   // QPC_F32 or QPC_F64
+    qpc_dtype frame_dtype; // QPC_F32 or QPC_F64
     int32_t frame_nodes;
     const qpc_run_column *columns;
     int32_t column_count;
@@ -47,11 +47,14 @@ typedef struct qpc_run_def {
 /// What is stored; owned by the queue once pushed. Made by qpc_record_* below.
 typedef struct qpc_record qpc_record;
 
-/// Frame of a step; substep < 0: the end of the step; else a state travelled through inside it, numbered.
-/// positions (frame_nodes x 3) doubles, copied (as float32 if the run says so). hash: 0 for substeps.
-qpc_status qpc_record_frame(int64_t step, int32_t substep, double time, uint64_t hash, const double *positions,
-                            int32_t frame_nodes, qpc_dtype dtype, qpc_record **ret, qpc_error *err);
-/// values: column_count entries of 8 bytes, int64 or double by column. Non-finite doubles become NULL plus an event.
+/// Frame of a step; substep < 0: the end of the step; else a state travelled through inside it,
+/// numbered. positions (frame_nodes x 3) doubles, copied (as float32 if the run says so). hash: 0
+/// for substeps.
+qpc_status qpc_record_frame(int64_t step, int32_t substep, double time, uint64_t hash,
+                            const double *positions, int32_t frame_nodes, qpc_dtype dtype,
+                            qpc_record **ret, qpc_error *err);
+/// values: column_count entries of 8 bytes, int64 or double by column. Non-finite doubles become
+/// NULL plus an event.
 qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_count, qpc_record **ret,
                            qpc_error *err);
 /// One blob of contacts a step (layout in docs/storage.md): count records of record_size bytes.

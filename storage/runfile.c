@@ -2,7 +2,7 @@
 ///
 /// A batch is one transaction, rolled back as a whole on any error, so the caller may simply write
 /// it again. Checkpoints are ours, not SQLite's automatic ones: a passive one after a commit when
-/// the -wal holds 1000 pages; once everything is back in the main file a -wal larger than
+/// the -wal holds 500 pages (4 MB); once everything is back in the main file a -wal larger than
 /// QPC_WAL_KEEP_BYTES is truncated. Neither ever waits for a reader.
 #include "storage/runfile.h"
 
@@ -20,13 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHECKPOINT_PAGES = 1000, COLUMN_NAME_MAX = 63, COLUMNS_MAX = 500 };
+enum { CHECKPOINT_PAGES = 500, COLUMN_NAME_MAX = 63, COLUMNS_MAX = 500 };
 
 struct qpc_runfile {
     sqlite3 *db;
     char *path;
     bool wal;
-    int wal_pages; // as of the last commit
+    int wal_pages;  // as of the last commit
     bool oversized; // the -wal is longer than it should be; truncate when possible
     int32_t column_count;
     qpc_run_column *columns; // names in the same block
@@ -51,11 +51,13 @@ static qpc_status check_columns(const qpc_run_def *def, qpc_error *err) {
     for (int32_t i = 0; i < def->column_count; i++) {
         const char *name = def->columns[i].name;
         size_t n = strlen(name);
-        bool good = n > 0 && n <= COLUMN_NAME_MAX && (isalpha((unsigned char)name[0]) || name[0] == '_');
-        for (size_t k = 0; good && k < n; k++) good = isalnum((unsigned char)name[k]) || name[k] == '_';
+        bool good =
+            n > 0 && n <= COLUMN_NAME_MAX && (isalpha((unsigned char)name[0]) || name[0] == '_');
+        for (size_t k = 0; good && k < n; k++)
+            good = isalnum((unsigned char)name[k]) || name[k] == '_';
         if (!good)
-            return qpc_fail(err, QPC_ERR_INVALID, "column %d: \"%.64s\" is not a plain identifier", i,
-                            name);
+            return qpc_fail(err, QPC_ERR_INVALID, "column %d: \"%.64s\" is not a plain identifier",
+                            i, name);
         for (int32_t j = 0; j < i; j++)
             if (sqlite3_stricmp(name, def->columns[j].name) == 0)
                 return qpc_fail(err, QPC_ERR_INVALID, "column %d: \"%s\" is there twice", i, name);
@@ -81,7 +83,8 @@ static qpc_status check_def(const qpc_run_def *def, qpc_error *err) {
 /// CREATE TABLE steps, or the INSERT into it; sqlite3_free.
 static char *steps_sql(const qpc_run_column *columns, int32_t count, bool insert) {
     sqlite3_str *s = sqlite3_str_new(NULL);
-    sqlite3_str_appendall(s, insert ? "INSERT INTO steps(step" : "CREATE TABLE steps(step INTEGER PRIMARY KEY");
+    sqlite3_str_appendall(s, insert ? "INSERT INTO steps(step"
+                                    : "CREATE TABLE steps(step INTEGER PRIMARY KEY");
     for (int32_t i = 0; i < count; i++) {
         if (sqlite3_stricmp(columns[i].name, "step") == 0) continue;
         sqlite3_str_appendf(s, ", \"%w\"", columns[i].name);
@@ -169,7 +172,8 @@ static qpc_status fill_meshes(sqlite3 *db, const qpc_run_def *def, qpc_error *er
         sqlite3_bind_int64(s, 2, (int64_t)def->meshes[i].size);
         bind_text(s, 3, encoding);
         if (sqlite3_bind_blob64(s, 4, data, size, SQLITE_STATIC) == SQLITE_TOOBIG) {
-            status = qpc_fail(err, QPC_ERR_LIMIT, "meshes[%d]: %zu bytes do not fit a row", i, size);
+            status =
+                qpc_fail(err, QPC_ERR_LIMIT, "meshes[%d]: %zu bytes do not fit a row", i, size);
             break;
         }
         status = qpc_store_run(db, s, "cannot store a mesh", err);
@@ -267,7 +271,8 @@ qpc_status qpc_runfile_create(const char *path, const qpc_run_def *def, qpc_runf
                                 : qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a run file");
     if (status == QPC_OK) {
         qpc_run_def copy = *def; // the callback takes no const
-        status = qpc_store_create(path, QPC_RUN_APPLICATION_ID, qpc_schema_run, fill_file, &copy, err);
+        status =
+            qpc_store_create(path, QPC_RUN_APPLICATION_ID, qpc_schema_run, fill_file, &copy, err);
         made = status == QPC_OK;
     }
     if (status == QPC_OK)
@@ -287,8 +292,8 @@ qpc_status qpc_runfile_create(const char *path, const qpc_run_def *def, qpc_runf
         if (made) unlink_with_journals(path);
         return status;
     }
-    // The writer thread serves all runs: a lock is waited for by trying again later. In rollback mode
-    // a commit needs readers to leave, which a short wait (it keeps new ones out) helps.
+    // The writer thread serves all runs: a lock is waited for by trying again later. In rollback
+    // mode a commit needs readers to leave, which a short wait (it keeps new ones out) helps.
     sqlite3_busy_timeout(file->db, file->wal ? 0 : 100);
     *ret = file;
     return QPC_OK;
@@ -296,8 +301,8 @@ qpc_status qpc_runfile_create(const char *path, const qpc_run_def *def, qpc_runf
 
 // ---- writing ----
 
-static qpc_status write_event(qpc_runfile *file, int64_t step, const char *kind, const char *subject,
-                              const char *message, qpc_error *err) {
+static qpc_status write_event(qpc_runfile *file, int64_t step, const char *kind,
+                              const char *subject, const char *message, qpc_error *err) {
     sqlite3_stmt *s = file->event;
     sqlite3_bind_int64(s, 1, step);
     sqlite3_bind_double(s, 2, now_real());
@@ -307,7 +312,9 @@ static qpc_status write_event(qpc_runfile *file, int64_t step, const char *kind,
     return qpc_store_run(file->db, s, "cannot store an event", err);
 }
 
-static const char *non_finite_name(double v) { return isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"; }
+static const char *non_finite_name(double v) {
+    return isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+}
 
 /// SQLite keeps NaN as NULL; infinities it could keep, but then no SQL arithmetic is safe.
 static void bind_real(sqlite3_stmt *s, int i, double v) {
@@ -318,9 +325,11 @@ static void bind_real(sqlite3_stmt *s, int i, double v) {
 }
 
 /// An INSERT that found its key taken wrote nothing: keep the first, say so.
-static qpc_status note_duplicate(qpc_runfile *file, int64_t step, const char *table, qpc_error *err) {
+static qpc_status note_duplicate(qpc_runfile *file, int64_t step, const char *table,
+                                 qpc_error *err) {
     if (sqlite3_changes(file->db) > 0) return QPC_OK;
-    return write_event(file, step, "duplicate", table, "a second record of this step was dropped", err);
+    return write_event(file, step, "duplicate", table, "a second record of this step was dropped",
+                       err);
 }
 
 static qpc_status write_frame(qpc_runfile *file, const qpc_record *r, qpc_framecodec *codec,
@@ -329,7 +338,8 @@ static qpc_status write_frame(qpc_runfile *file, const qpc_record *r, qpc_framec
     size_t size;
     const char *encoding;
     qpc_status status =
-        qpc_framecodec_encode(codec, r->data, r->payload, &data, &size, &encoding, err);
+        qpc_framecodec_encode_planes(codec, r->data, (size_t)r->count, 3, qpc_dtype_size(r->dtype),
+                                     &data, &size, &encoding, err);
     if (status != QPC_OK) return status;
     sqlite3_stmt *s = file->frame;
     sqlite3_bind_int64(s, 1, r->step);
@@ -349,7 +359,8 @@ static qpc_status write_frame(qpc_runfile *file, const qpc_record *r, qpc_framec
         if (r->step > totals->steps) totals->steps = r->step;
     }
     if (!isfinite(r->time))
-        return write_event(file, r->step, "non-finite", "frames.time", non_finite_name(r->time), err);
+        return write_event(file, r->step, "non-finite", "frames.time", non_finite_name(r->time),
+                           err);
     return QPC_OK;
 }
 
@@ -422,9 +433,9 @@ static qpc_status write_texts(qpc_runfile *file, const qpc_record *r, uint64_t *
 
 static qpc_status write_gap(qpc_runfile *file, const qpc_run_gap *gap, qpc_error *err) {
     char message[400];
-    snprintf(message, sizeof message,
-             "%lld records of steps %lld to %lld were not recorded: %s", (long long)gap->count,
-             (long long)gap->first_step, (long long)gap->last_step, gap->reason);
+    snprintf(message, sizeof message, "%lld records of steps %lld to %lld were not recorded: %s",
+             (long long)gap->count, (long long)gap->first_step, (long long)gap->last_step,
+             gap->reason);
     return write_event(file, gap->last_step, "gap", NULL, message, err);
 }
 
@@ -436,15 +447,24 @@ qpc_status qpc_runfile_write(qpc_runfile *file, const qpc_record *list, const qp
     if (status != QPC_OK) return status;
     for (const qpc_record *r = list; status == QPC_OK && r != NULL; r = r->next) {
         switch (r->kind) {
-        case QPC_RECORD_FRAME: status = write_frame(file, r, codec, &bytes, &totals, err); break;
-        case QPC_RECORD_STEP: status = write_step(file, r, &bytes, &totals, err); break;
-        case QPC_RECORD_CONTACTS: status = write_contacts(file, r, codec, &bytes, err); break;
+        case QPC_RECORD_FRAME:
+            status = write_frame(file, r, codec, &bytes, &totals, err);
+            break;
+        case QPC_RECORD_STEP:
+            status = write_step(file, r, &bytes, &totals, err);
+            break;
+        case QPC_RECORD_CONTACTS:
+            status = write_contacts(file, r, codec, &bytes, err);
+            break;
         case QPC_RECORD_COMMAND:
-        case QPC_RECORD_EVENT: status = write_texts(file, r, &bytes, err); break;
+        case QPC_RECORD_EVENT:
+            status = write_texts(file, r, &bytes, err);
+            break;
         }
     }
     if (status == QPC_OK && gap != NULL && gap->count > 0) status = write_gap(file, gap, err);
-    if (status == QPC_OK) status = qpc_store_run(file->db, file->commit, "cannot commit a batch", err);
+    if (status == QPC_OK)
+        status = qpc_store_run(file->db, file->commit, "cannot commit a batch", err);
     if (status != QPC_OK) {
         // Some errors roll back by themselves.
         if (sqlite3_get_autocommit(file->db) == 0)
@@ -469,9 +489,13 @@ bool qpc_runfile_wants_checkpoint(const qpc_runfile *file) {
     return file->wal && (file->wal_pages >= CHECKPOINT_PAGES || file->oversized);
 }
 
+bool qpc_runfile_has_wal(const qpc_runfile *file) {
+    return file->wal && file->wal_pages > 0;
+}
+
 qpc_status qpc_runfile_checkpoint(qpc_runfile *file, bool *ret_blocked, qpc_error *err) {
     *ret_blocked = false;
-    if (!qpc_runfile_wants_checkpoint(file)) return QPC_OK;
+    if (!file->wal) return QPC_OK;
     int in_log = 0, done = 0;
     errno = 0;
     int rc = sqlite3_wal_checkpoint_v2(file->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, &done);
@@ -498,7 +522,9 @@ qpc_run_totals qpc_runfile_totals(const qpc_runfile *file) {
     return totals;
 }
 
-bool qpc_runfile_is_wal(const qpc_runfile *file) { return file->wal; }
+bool qpc_runfile_is_wal(const qpc_runfile *file) {
+    return file->wal;
+}
 
 static qpc_status mark_state(sqlite3 *db, const char *state, qpc_error *err) {
     sqlite3_stmt *s;
@@ -533,22 +559,26 @@ qpc_status qpc_runfile_recover(const char *path, qpc_run_totals *ret, bool *ret_
     sqlite3 *db = NULL;
     qpc_run_totals totals = {0};
     int64_t frame_step = 0, recording = 0, closed = 0;
-    qpc_status status = qpc_store_open(path, QPC_OPEN_WRITE, QPC_RUN_APPLICATION_ID, NULL, &db, err);
+    qpc_status status =
+        qpc_store_open(path, QPC_OPEN_WRITE, QPC_RUN_APPLICATION_ID, NULL, &db, err);
     if (status != QPC_OK) return status;
     status = qpc_store_get_int(db, "SELECT coalesce(max(step), 0) FROM steps", &totals.steps, err);
     if (status == QPC_OK)
-        status = qpc_store_get_int(db, "SELECT coalesce((SELECT step FROM frames WHERE substep = -1 "
+        status = qpc_store_get_int(db,
+                                   "SELECT coalesce((SELECT step FROM frames WHERE substep = -1 "
                                    "ORDER BY step DESC LIMIT 1), 0)",
                                    &frame_step, err);
     if (status == QPC_OK)
         status = qpc_store_get_int(db, "SELECT count(*) FROM frames WHERE substep = -1",
                                    &totals.frames, err);
     if (status == QPC_OK)
-        status = qpc_store_get_int(db, "SELECT count(*) FROM run WHERE state IN ('created', 'recording')",
-                                   &recording, err);
+        status = qpc_store_get_int(
+            db, "SELECT count(*) FROM run WHERE state IN ('created', 'recording')", &recording,
+            err);
     // A process may also have been killed after it had marked the file and before the catalogue.
     if (status == QPC_OK)
-        status = qpc_store_get_int(db, "SELECT count(*) FROM run WHERE state = 'closed'", &closed, err);
+        status =
+            qpc_store_get_int(db, "SELECT count(*) FROM run WHERE state = 'closed'", &closed, err);
     if (frame_step > totals.steps) totals.steps = frame_step;
     if (status == QPC_OK && recording > 0) status = mark_state(db, "crashed", err);
     qpc_store_close(db);

@@ -30,6 +30,8 @@ qpc_status qpc_runfile_write(qpc_runfile *file, const qpc_record *list, const qp
                              qpc_framecodec *codec, uint64_t *ret_bytes, qpc_error *err);
 /// Is the -wal long enough (about 4 MB) for a checkpoint?
 bool qpc_runfile_wants_checkpoint(const qpc_runfile *file);
+/// Is anything in it that may not be in the main file?
+bool qpc_runfile_has_wal(const qpc_runfile *file);
 /// Never waits for readers: *ret_blocked says that some part had to stay in the -wal.
 qpc_status qpc_runfile_checkpoint(qpc_runfile *file, bool *ret_blocked, qpc_error *err);
 qpc_run_totals qpc_runfile_totals(const qpc_runfile *file);

@@ -34,13 +34,13 @@ void qpc_store_copy_text(char *out, size_t size, const char *text) {
     out[n] = '\0';
 }
 
-/// The errno behind an I/O error. SQLite keeps it for some errors only (not for those of COMMIT); its
-/// VFS knows the last one of this thread, which is ours since we set errno to 0 before a step.
+/// The errno behind an I/O error. SQLite keeps it for some errors only (not for those of COMMIT);
+/// its VFS knows the last one of this thread, which is ours since we set errno to 0 before a step.
 static int errno_of(sqlite3 *db) {
     sqlite3_vfs *vfs = NULL;
     int code = 0;
-    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) == SQLITE_OK && vfs != NULL &&
-        vfs->xGetLastError != NULL)
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs) == SQLITE_OK &&
+        vfs != NULL && vfs->xGetLastError != NULL)
         code = vfs->xGetLastError(vfs, 0, NULL);
     return code != 0 ? code : sqlite3_system_errno(db);
 }
@@ -52,7 +52,9 @@ qpc_status qpc_store_fail(sqlite3 *db, int rc, const char *what, qpc_error *err)
     qpc_status status = QPC_ERR_INTERNAL;
     bool show_errno = false;
     switch (rc & 0xff) {
-    case SQLITE_FULL: status = QPC_ERR_FULL; break;
+    case SQLITE_FULL:
+        status = QPC_ERR_FULL;
+        break;
     case SQLITE_IOERR:
         show_errno = system_error != 0;
         // EFBIG is a file size limit (ulimit -f), EDQUOT a quota: to a user they are a full disk.
@@ -67,14 +69,25 @@ qpc_status qpc_store_fail(sqlite3 *db, int rc, const char *what, qpc_error *err)
         break;
     case SQLITE_READONLY:
     case SQLITE_PERM:
-    case SQLITE_AUTH: status = QPC_ERR_IO; break;
+    case SQLITE_AUTH:
+        status = QPC_ERR_IO;
+        break;
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: status = QPC_ERR_BUSY; break;
-    case SQLITE_NOMEM: status = QPC_ERR_MEMORY; break;
+    case SQLITE_LOCKED:
+        status = QPC_ERR_BUSY;
+        break;
+    case SQLITE_NOMEM:
+        status = QPC_ERR_MEMORY;
+        break;
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: status = QPC_ERR_CORRUPT; break;
-    case SQLITE_TOOBIG: status = QPC_ERR_LIMIT; break;
-    default: break;
+    case SQLITE_NOTADB:
+        status = QPC_ERR_CORRUPT;
+        break;
+    case SQLITE_TOOBIG:
+        status = QPC_ERR_LIMIT;
+        break;
+    default:
+        break;
     }
     const char *text = (sqlite3_extended_errcode(db) & 0xff) == (rc & 0xff) ? sqlite3_errmsg(db)
                                                                             : sqlite3_errstr(rc);
@@ -93,11 +106,11 @@ bool qpc_store_wal_allowed(int64_t file_system_type, const char **ret_name) {
         uint32_t type;
         const char *name;
     } remote[] = {
-        {0x00006969U, "NFS"},      {0xFF534D42U, "CIFS"},   {0xFE534D42U, "SMB2"},
-        {0x0000517BU, "SMB"},      {0x01021997U, "9P"},     {0x65735546U, "FUSE"},
-        {0x5346414FU, "AFS"},      {0x6B414653U, "kAFS"},   {0x00C36400U, "Ceph"},
-        {0x73757245U, "Coda"},     {0x0000564CU, "NCP"},    {0x01161970U, "GFS2"},
-        {0x7461636FU, "OCFS2"},    {0x0BD00BD0U, "Lustre"}, {0x786F4256U, "vboxsf"},
+        {0x00006969U, "NFS"},         {0xFF534D42U, "CIFS"},   {0xFE534D42U, "SMB2"},
+        {0x0000517BU, "SMB"},         {0x01021997U, "9P"},     {0x65735546U, "FUSE"},
+        {0x5346414FU, "AFS"},         {0x6B414653U, "kAFS"},   {0x00C36400U, "Ceph"},
+        {0x73757245U, "Coda"},        {0x0000564CU, "NCP"},    {0x01161970U, "GFS2"},
+        {0x7461636FU, "OCFS2"},       {0x0BD00BD0U, "Lustre"}, {0x786F4256U, "vboxsf"},
         {0xBACBACBCU, "VMware hgfs"},
     };
     uint32_t type = (uint32_t)file_system_type; // f_type is a signed long on some machines
@@ -279,19 +292,20 @@ static qpc_status check_identity(sqlite3 *db, const char *path, int32_t applicat
         char found[5], wanted[5];
         fourcc(id, found);
         fourcc(application_id, wanted);
-        return qpc_fail(err, QPC_ERR_CORRUPT,
-                        "%s: a database, but not one of this program's %s (application_id is 0x%08llx \"%s\", "
-                        "wanted 0x%08llx \"%s\"; its schema version is %lld, supported is %d)",
-                        path, application_id == QPC_RUN_APPLICATION_ID ? "run files" : "catalogues",
-                        (unsigned long long)(uint32_t)id, found,
-                        (unsigned long long)(uint32_t)application_id, wanted, (long long)version,
-                        QPC_SCHEMA_VERSION);
+        return qpc_fail(
+            err, QPC_ERR_CORRUPT,
+            "%s: a database, but not one of this program's %s (application_id is 0x%08llx \"%s\", "
+            "wanted 0x%08llx \"%s\"; its schema version is %lld, supported is %d)",
+            path, application_id == QPC_RUN_APPLICATION_ID ? "run files" : "catalogues",
+            (unsigned long long)(uint32_t)id, found, (unsigned long long)(uint32_t)application_id,
+            wanted, (long long)version, QPC_SCHEMA_VERSION);
     }
     if (version > QPC_SCHEMA_VERSION)
-        return qpc_fail(err, QPC_ERR_CORRUPT,
-                        "%s: written by a newer version of this program: schema version %lld found, "
-                        "%d supported",
-                        path, (long long)version, QPC_SCHEMA_VERSION);
+        return qpc_fail(
+            err, QPC_ERR_CORRUPT,
+            "%s: written by a newer version of this program: schema version %lld found, "
+            "%d supported",
+            path, (long long)version, QPC_SCHEMA_VERSION);
     if (version < 1)
         return qpc_fail(err, QPC_ERR_CORRUPT,
                         "%s: schema version %lld found, %d supported: the file was never completed",
@@ -313,18 +327,29 @@ qpc_status qpc_store_create(const char *path, int32_t application_id, const char
 
     // No journal and no syncs: until the rename the file counts for nothing.
     sqlite3 *db = NULL;
-    qpc_status status = open_connection(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "",
-                                        &db, err);
+    qpc_status status =
+        open_connection(temporary, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "", &db, err);
     if (status != QPC_OK) goto out;
     char identity[128];
     snprintf(identity, sizeof identity, "PRAGMA application_id=%d; PRAGMA user_version=%d",
              application_id, QPC_SCHEMA_VERSION);
-    status = qpc_store_exec(db, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN", err);
+    // 8 KiB pages: rows of small frames fill them better than 4 KiB ones, and the few pages that
+    // every batch writes again stay small.
+    status = qpc_store_exec(
+        db, "PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN", err);
     if (status == QPC_OK) status = qpc_store_exec(db, identity, err);
     if (status == QPC_OK) status = qpc_store_exec(db, schema, err);
     if (status == QPC_OK && fill != NULL) status = fill(user, db, err);
     if (status == QPC_OK) status = qpc_store_exec(db, "COMMIT", err);
     if (status != QPC_OK) goto out;
+    // The switch to WAL is in the header; made here it costs no sync. A file system without shared
+    // memory answers another mode, which is not an error.
+    if (qpc_store_wal_allowed_at(temporary, NULL) && !set_journal(db, "wal")) {
+        int rc = sqlite3_extended_errcode(db), primary = rc & 0xff;
+        if (primary == SQLITE_FULL || primary == SQLITE_IOERR || primary == SQLITE_NOMEM)
+            status = qpc_store_fail(db, rc, "cannot choose WAL", err);
+        if (status != QPC_OK) goto out;
+    }
     if (sqlite3_close(db) != SQLITE_OK) {
         status = qpc_fail(err, QPC_ERR_INTERNAL, "%s: a statement was left open", temporary);
         goto out;
@@ -370,7 +395,8 @@ static qpc_status prepare_writable(sqlite3 *db, const char *path, qpc_error *err
         int rc = sqlite3_extended_errcode(db);
         if (rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE)
             return qpc_store_fail(db, rc, "cannot choose a journal mode", err);
-        return qpc_fail(err, QPC_ERR_IO, "%s: neither WAL nor a truncated journal can be had", path);
+        return qpc_fail(err, QPC_ERR_IO, "%s: neither WAL nor a truncated journal can be had",
+                        path);
     }
     char sql[256];
     snprintf(sql, sizeof sql,

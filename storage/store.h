@@ -25,7 +25,8 @@ typedef enum qpc_open_mode {
     QPC_OPEN_CREATE,    // for writing; a file that is missing or has no byte is made
     QPC_OPEN_WRITE,     // for writing; the file must exist
     QPC_OPEN_READ,      // read-only, safe beside a writer; may need to make a -shm file
-    QPC_OPEN_IMMUTABLE, // read-only of a file that nobody writes: touches no other file, ignores a -wal
+    QPC_OPEN_IMMUTABLE, // read-only of a file that nobody writes: touches no other file, ignores a
+                        // -wal
 } qpc_open_mode;
 
 /// Open or create path. QPC_ERR_CORRUPT: not a database, of another application, or a newer schema

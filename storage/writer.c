@@ -31,8 +31,9 @@ enum {
     BATCH_RECORDS = 256,
     BATCH_BYTES = 4 * 1024 * 1024,
     BUSY_RETRY_MS = 20,
-    NOTICE_AFTER_MS = 1000,  // of a lock or a blocked checkpoint
+    NOTICE_AFTER_MS = 1000, // of a lock or a blocked checkpoint
     CHECKPOINT_RETRY_MS = 100,
+    IDLE_CHECKPOINT_MS = 2000,
     DATA_DIR_MAX = 380,
 };
 #define MS ((int64_t)1000000) // ns
@@ -50,26 +51,28 @@ struct qpc_run_handle {
     qpc_record *head, *tail; // queue
     int32_t count;
     uint64_t bytes;
-    int64_t oldest_ns;       // when head was pushed
-    uint64_t pushed, done;   // records queued ever; committed or dropped of these
-    uint64_t flush_to;       // someone waits for done >= flush_to
+    int64_t oldest_ns;     // when head was pushed
+    uint64_t pushed, done; // records queued ever; committed or dropped of these
+    uint64_t flush_to;     // someone waits for done >= flush_to
     bool closing, failed, busy;
-    int64_t retry_ns;        // failed or busy: not before
+    int64_t retry_ns; // failed or busy: not before
     qpc_status fail_status;
     char fail_message[512];
-    qpc_run_gap gap;         // dropped since the last gap event
-    qpc_run_totals totals;   // of what is committed
+    qpc_run_gap gap;       // dropped since the last gap event
+    qpc_run_totals totals; // of what is committed
 
     // Writer thread only.
     qpc_runfile *file;
-    qpc_record *batch;       // taken and not yet committed
+    qpc_record *batch; // taken and not yet committed
     int32_t batch_count;
     uint64_t batch_bytes;
     int64_t busy_since_ns;
     bool busy_noticed, last_try;
     int64_t blocked_since_ns; // checkpoint; 0: not blocked
     bool blocked_noticed;
-    int64_t checkpoint_ns;    // try again then; NEVER: nothing to do
+    int64_t checkpoint_ns; // try a blocked one again then; NEVER: none
+    int64_t idle_ns;       // checkpoint then if nothing is committed before; NEVER: nothing to do
+    bool committed;        // by the last serve()
     int64_t checkpoint_notice_ns;
 };
 
@@ -87,8 +90,8 @@ struct qpc_writer {
     pthread_cond_t room; // for pushers and flushers
     // Under mutex.
     qpc_run_handle *runs, **runs_end;
-    int64_t wake_ns;     // when the thread will look again by itself; 0 while it is awake
-    int32_t waiting;     // pushers that wait for room
+    int64_t wake_ns; // when the thread will look again by itself; 0 while it is awake
+    int32_t waiting; // pushers that wait for room
     bool stopping;
     qpc_writer_stats stats; // queued, queued_bytes: also what is in batches
 };
@@ -142,11 +145,11 @@ static bool has_room(const qpc_run_handle *run, size_t size) {
     if (run->busy && (run->count >= w->options.queue_records / 2 ||
                       run->bytes + size > w->options.queue_bytes / 2))
         return false;
-    return s->queued < w->options.queue_records &&
-           s->queued_bytes + size <= w->options.queue_bytes;
+    return s->queued < w->options.queue_records && s->queued_bytes + size <= w->options.queue_bytes;
 }
 
-static qpc_status check_record(const qpc_run_handle *run, const qpc_record *record, qpc_error *err) {
+static qpc_status check_record(const qpc_run_handle *run, const qpc_record *record,
+                               qpc_error *err) {
     if (record->kind == QPC_RECORD_FRAME &&
         (record->count != run->frame_nodes || record->dtype != run->frame_dtype))
         return qpc_fail(err, QPC_ERR_INVALID, "a frame of %d nodes as %s; the run has %d as %s",
@@ -175,8 +178,8 @@ qpc_status qpc_writer_push(qpc_run_handle *run, qpc_record *record, bool wait, q
         w->waiting--;
     }
     if (run->failed) {
-        status = qpc_fail(err, run->fail_status, "the run is not being recorded: %s",
-                          run->fail_message);
+        status =
+            qpc_fail(err, run->fail_status, "the run is not being recorded: %s", run->fail_message);
         count_dropped(run, record, run->fail_message);
     } else if (!has_room(run, size)) {
         status = qpc_fail(err, QPC_ERR_BUSY, "the storage queue is full: %d records, %llu bytes",
@@ -223,8 +226,8 @@ qpc_status qpc_writer_flush(qpc_run_handle *run, qpc_error *err) {
     }
     qpc_status status = QPC_OK;
     if (run->failed)
-        status = qpc_fail(err, run->fail_status, "the run is not being recorded: %s",
-                          run->fail_message);
+        status =
+            qpc_fail(err, run->fail_status, "the run is not being recorded: %s", run->fail_message);
     pthread_mutex_unlock(&w->mutex);
     return status;
 }
@@ -263,7 +266,7 @@ static int64_t due_at(const qpc_run_handle *run) {
     if (run->busy) return run->retry_ns;
     if (run->closing || run->count >= BATCH_RECORDS || run->bytes >= BATCH_BYTES) return 0;
     if (run->flush_to > run->done) return 0;
-    int64_t due = run->checkpoint_ns;
+    int64_t due = run->checkpoint_ns < run->idle_ns ? run->checkpoint_ns : run->idle_ns;
     if (run->count > 0) {
         if (w->waiting > 0) return 0;
         int64_t batch = run->oldest_ns + w->options.batch_ms * MS;
@@ -368,15 +371,13 @@ static void write_batch(qpc_run_handle *run) {
     qpc_error error = {0};
     uint64_t bytes = 0;
     int64_t frames_before = qpc_runfile_totals(run->file).frames;
-    qpc_status status =
-        qpc_runfile_write(run->file, run->batch, &gap, w->codec, &bytes, &error);
+    qpc_status status = qpc_runfile_write(run->file, run->batch, &gap, w->codec, &bytes, &error);
     qpc_run_totals totals = qpc_runfile_totals(run->file);
     qpc_record *written = run->batch;
 
     if (status != QPC_OK) {
         pthread_mutex_lock(&w->mutex);
-        if (gap.count > 0)
-            widen_gap(run, gap.first_step, gap.last_step, gap.count, gap.reason);
+        if (gap.count > 0) widen_gap(run, gap.first_step, gap.last_step, gap.count, gap.reason);
         handle_failure(run, &error);
         return;
     }
@@ -393,6 +394,7 @@ static void write_batch(qpc_run_handle *run) {
     w->stats.commits++;
     forget_batch(run);
     run->failed = run->busy = false;
+    run->committed = true;
     run->totals = totals;
     pthread_cond_broadcast(&w->room);
     if (recovered) {
@@ -409,16 +411,24 @@ static void write_batch(qpc_run_handle *run) {
 static void checkpoint(qpc_run_handle *run) {
     qpc_writer *w = run->writer;
     int64_t now = now_ns();
-    if (!qpc_runfile_wants_checkpoint(run->file)) {
+    if (qpc_runfile_wants_checkpoint(run->file)) {
+        if (run->checkpoint_ns != NEVER && now < run->checkpoint_ns) return;
+    } else {
+        // A run that pauses comes to the main file, synced, in a moment.
         run->checkpoint_ns = NEVER;
-        return;
+        if (!qpc_runfile_has_wal(run->file))
+            run->idle_ns = NEVER;
+        else if (run->committed || run->idle_ns == NEVER)
+            run->idle_ns = now + IDLE_CHECKPOINT_MS * MS;
+        if (now < run->idle_ns) return;
     }
-    if (run->checkpoint_ns != NEVER && now < run->checkpoint_ns) return;
+    run->idle_ns = NEVER;
     bool blocked = false;
     qpc_error error = {0};
     qpc_status status = qpc_runfile_checkpoint(run->file, &blocked, &error);
     if (status != QPC_OK) {
-        // Nothing is lost: what is committed is in the -wal, and the next write tells if that is full.
+        // Nothing is lost: what is committed is in the -wal, and the next write tells if that is
+        // full.
         run->checkpoint_ns = now + w->options.retry_ms * MS;
         pthread_mutex_lock(&w->mutex);
         note_error(w, error.message);
@@ -444,8 +454,8 @@ static void checkpoint(qpc_run_handle *run) {
     }
 }
 
-/// Close the file, tell the catalogue, free the handle. Writer thread, without the mutex; the run is
-/// off the list.
+/// Close the file, tell the catalogue, free the handle. Writer thread, without the mutex; the run
+/// is off the list.
 static void finish_run(qpc_run_handle *run) {
     qpc_writer *w = run->writer;
     qpc_run_totals totals;
@@ -471,6 +481,7 @@ static void finish_run(qpc_run_handle *run) {
 static void serve(qpc_run_handle *run) {
     qpc_writer *w = run->writer;
     if (run->closing && run->failed) run->last_try = true;
+    run->committed = false;
     write_batch(run);
     bool over = run->closing && run->batch == NULL && run->head == NULL && run->gap.count == 0;
     if (run->last_try && run->failed) { // one more try did not help: give up what is left
@@ -541,7 +552,8 @@ static qpc_status start_thread(qpc_writer *w, qpc_error *err) {
     int rc = pthread_create(&w->thread, NULL, thread_main, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0)
-        return qpc_fail(err, QPC_ERR_MEMORY, "the writer thread cannot start: %s", qpc_store_why(rc));
+        return qpc_fail(err, QPC_ERR_MEMORY, "the writer thread cannot start: %s",
+                        qpc_store_why(rc));
     pthread_setname_np(w->thread, "qpc-writer");
     w->started = true;
     return QPC_OK;
@@ -584,7 +596,8 @@ static qpc_status take_lock(qpc_writer *w, qpc_error *err) {
                         qpc_store_why(errno));
     if (flock(w->lock_fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EWOULDBLOCK)
-            return qpc_fail(err, QPC_ERR_BUSY, "data folder %s: another server uses it", w->data_dir);
+            return qpc_fail(err, QPC_ERR_BUSY, "data folder %s: another server uses it",
+                            w->data_dir);
         return qpc_fail(err, QPC_ERR_IO, "data folder %s: %s cannot be locked: %s", w->data_dir,
                         path, qpc_store_why(errno));
     }
@@ -637,8 +650,9 @@ qpc_status qpc_writer_create(const qpc_writer_options *options, qpc_writer **ret
     if (options->data_dir == NULL || options->data_dir[0] == '\0')
         return qpc_fail(err, QPC_ERR_INVALID, "no data folder is given");
     if (strlen(options->data_dir) > DATA_DIR_MAX)
-        return qpc_fail(err, QPC_ERR_LIMIT, "the path of the data folder is longer than %d bytes: %s",
-                        DATA_DIR_MAX, options->data_dir);
+        return qpc_fail(err, QPC_ERR_LIMIT,
+                        "the path of the data folder is longer than %d bytes: %s", DATA_DIR_MAX,
+                        options->data_dir);
     qpc_writer *w = qpc_calloc(1, sizeof *w);
     if (w == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the writer");
     w->options = *options;
@@ -669,9 +683,10 @@ qpc_status qpc_writer_create(const qpc_writer_options *options, qpc_writer **ret
     const char *file_system = "";
     if (status == QPC_OK && !qpc_store_wal_allowed_at(runs, &file_system)) {
         char message[DATA_DIR_MAX + 200];
-        snprintf(message, sizeof message,
-                 "%s is on a file system of type %s: recording without WAL, with a rollback journal",
-                 w->data_dir, file_system);
+        snprintf(
+            message, sizeof message,
+            "%s is on a file system of type %s: recording without WAL, with a rollback journal",
+            w->data_dir, file_system);
         notice(w, "rollback_journal", "", QPC_OK, message);
     }
     if (status == QPC_OK) status = recover_runs(w, err);
@@ -711,7 +726,7 @@ qpc_status qpc_writer_open_run(qpc_writer *writer, const qpc_run_def *def, qpc_r
     run->column_count = def->column_count;
     run->frame_nodes = def->frame_nodes;
     run->frame_dtype = def->frame_dtype;
-    run->checkpoint_ns = NEVER;
+    run->checkpoint_ns = run->idle_ns = NEVER;
 
     // Listed first: a kill in between leaves a row without a file, which the next start removes.
     char file[64], path[DATA_DIR_MAX + 80];
@@ -737,7 +752,9 @@ qpc_status qpc_writer_open_run(qpc_writer *writer, const qpc_run_def *def, qpc_r
     return QPC_OK;
 }
 
-qpc_catalog *qpc_writer_catalog(qpc_writer *writer) { return writer->catalog; }
+qpc_catalog *qpc_writer_catalog(qpc_writer *writer) {
+    return writer->catalog;
+}
 
 void qpc_writer_live_counts(qpc_writer *writer, qpc_catalog_run *runs, int32_t count) {
     pthread_mutex_lock(&writer->mutex);

@@ -85,5 +85,8 @@ fi
 echo "Building $build"
 quietly ninja -C "$build"
 
-python3 tests/support/run_tests.py --build "$build" --suite "$suite" --sanitize "$sanitize" \
+# Debian's Python has the packages; another python3 may come first in PATH.
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
+"$python" tests/support/run_tests.py --build "$build" --suite "$suite" --sanitize "$sanitize" \
     --only "$only" --filter "$filter"

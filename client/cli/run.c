@@ -1,8 +1,8 @@
 /// `qpc run` and `qpc check`.
 ///
-/// A run goes in batches of world.step, each with an idempotency key and the step it expects, so that a
-/// lost connection costs nothing: connect again and ask again. Batches are sized to take a fifth of a
-/// second, which keeps the progress alive and Ctrl-C quick.
+/// A run goes in batches of world.step, each with an idempotency key and the step it expects, so
+/// that a lost connection costs nothing: connect again and ask again. Batches are sized to take a
+/// fifth of a second, which keeps the progress alive and Ctrl-C quick.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 #include "client/cli/cli.h"
 #include "client/libqpc/address.h"
 
-enum { WAIT_MS = 100, CANCEL_MS = 20000, RETRIES = 6, BATCH_MAX = 100000 };
+enum { WAIT_MS = 100, CANCEL_MS = 20000, RECORD_MS = 10000, KEPT_MS = 1000 };
+enum { RETRIES = 6, BATCH_MAX = 100000 };
 
 // ---- one number over all batches ----
 
@@ -27,7 +28,9 @@ typedef struct totals {
     qpc_error error;
     double wall_s, cpu_s, elapsed_s;
     int64_t contacts, active, passes, newton, halvings, failsafe;
-    double min_gap, energy_drift, penetration;
+    double min_gap, penetration;
+    double energy_drift,
+        energy_last; // (E - E0 - W) over the scale: largest in magnitude, at the end
     double stat, prim, dual, comp, natural;
 } totals;
 
@@ -56,7 +59,9 @@ static void add_batch(totals *t, const qpc_step_reply *reply) {
     t->halvings += cli_int(s, "halvings", 0);
     t->failsafe += cli_int(s, "failsafe", 0);
     t->min_gap = fmin(t->min_gap, cli_real(s, "min_gap", 2));
-    larger(&t->energy_drift, cli_real(s, "energy_drift_max", 0));
+    t->energy_last = cli_real(cli_at(s, "last"), "energy_drift", t->energy_last);
+    double drift = cli_real(s, "energy_drift_max", t->energy_last); // largest in magnitude
+    if (!(fabs(drift) <= fabs(t->energy_drift))) t->energy_drift = drift;
     larger(&t->stat, cli_real(worst, "stat", 0));
     larger(&t->prim, cli_real(worst, "prim", 0));
     larger(&t->dual, cli_real(worst, "dual", 0));
@@ -90,7 +95,9 @@ static void pause_ms(int64_t ms) {
     nanosleep(&t, NULL);
 }
 
-static bool lost(const cli *c) { return c->client == NULL || !qpc_client_is_open(c->client); }
+static bool lost(const cli *c) {
+    return c->client == NULL || !qpc_client_is_open(c->client);
+}
 
 /// Wait for the reply to a step, looking for Ctrl-C meanwhile.
 static qpc_status wait_step(run_state *r, uint32_t id, qpc_message *ret, qpc_error *err) {
@@ -144,7 +151,8 @@ static qpc_status step_batch(run_state *r, int64_t n, qpc_step_reply *ret, qpc_e
             return status;
         }
         // A private daemon that is gone does not come back.
-        if (tries == RETRIES || cli_interrupted() || (r->c->daemon > 0 && lost(r->c))) return status;
+        if (tries == RETRIES || cli_interrupted() || (r->c->daemon > 0 && lost(r->c)))
+            return status;
         cli_warn(r->c, "%s; trying again", err->message);
         pause_ms((int64_t)100 << tries);
         if (lost(r->c)) {
@@ -254,7 +262,8 @@ static void print_summary(const totals *t, const cli_times *times, const char *n
            t->stat, t->prim, t->dual, t->comp, t->natural);
     printf("  fail-safe        %lld, halvings %lld\n", (long long)t->failsafe,
            (long long)t->halvings);
-    printf("  energy drift     %.2e of the energy scale\n", t->energy_drift);
+    printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n",
+           t->energy_drift, t->energy_last);
     printf("  state hash       %016llx\n", (unsigned long long)t->hash);
     if (run[0] != '\0') printf("  run              %s\n", run);
     if (path[0] != '\0') printf("  run file         %s\n", path);
@@ -315,6 +324,7 @@ static cli_exit print_summary_json(const cli *c, const totals *t, const cli_time
         {"failsafe", qpc_int(t->failsafe)},
         {"halvings", qpc_int(t->halvings)},
         {"energy_drift_max", qpc_real(t->energy_drift)},
+        {"energy_drift_end", qpc_real(t->energy_last)},
         {"warnings", notes},
     };
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
@@ -358,7 +368,8 @@ static cli_exit override(const cli *c, qpc_value *scene, const run_options *o) {
 static cli_exit fail_create(const cli *c, qpc_error *err, const char *path,
                             const qpc_value *scene_map) {
     bool answered = c->client != NULL && qpc_client_answered(c->client);
-    bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC);
+    bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC ||
+                              err->status == QPC_ERR_EXISTS || err->status == QPC_ERR_UNSUPPORTED);
     if (!scene) return cli_fail_call(c, err);
     qpc_error why = *err;
     qpc_fail(err, why.status, "%s: %s", path, why.message);
@@ -391,10 +402,33 @@ static qpc_status ask_dt(cli *c, uint64_t world, double *ret, qpc_error *err) {
     return status;
 }
 
+/// Times and path of a run. What was recorded last may still be on its way to the file: wait for
+/// it, until the file is closed or wait_ms have passed.
+static qpc_status read_recorded(cli *c, const char *run, int64_t steps, int64_t wait_ms,
+                                cli_times *ret_times, char *ret_path, size_t path_size,
+                                qpc_error *err) {
+    int64_t deadline = qpc_now_ms() + wait_ms;
+    for (;;) {
+        char id[33], state[16];
+        qpc_value entry = qpc_nil();
+        if (cli_find_run(c, run, id, &entry) != CLI_OK)
+            return qpc_fail(err, QPC_ERR_NOT_FOUND, "the server does not list it");
+        cli_text(&entry, "path", ret_path, path_size);
+        bool closed = strcmp(cli_text(&entry, "state", state, sizeof state), "recording") != 0;
+        qpc_value_fini(&entry);
+        qpc_status status = cli_read_times(c, run, ret_times, err);
+        if (status != QPC_OK || ret_times->steps >= steps || closed || qpc_now_ms() > deadline)
+            return status;
+        pause_ms(10);
+    }
+}
+
 /// Step a world that exists, and tell how it went.
 static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_options *o,
                           const char *name) {
-    run_state r = {.c = c, .world = receipt->world, .steps = o->steps,
+    run_state r = {.c = c,
+                   .world = receipt->world,
+                   .steps = o->steps,
                    .want_positions = o->positions_path != NULL};
     r.total.min_gap = 2;
     r.total.hash = receipt->hash;
@@ -429,22 +463,21 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     qpc_error ignored;
     if (!o->keep && qpc_client_world_destroy(c->client, receipt->world, &ignored) != QPC_OK)
         cli_warn(c, "world %llu: %s", (unsigned long long)receipt->world, ignored.message);
-    if (receipt->run[0] != '\0') {
-        char id[33];
-        qpc_value entry = qpc_nil();
-        if (cli_read_times(c, receipt->run, &times, &err) != QPC_OK)
-            cli_warn(c, "no figures of the run: %s", err.message);
-        if (cli_find_run(c, receipt->run, id, &entry) == CLI_OK)
-            cli_text(&entry, "path", path, sizeof path);
-        qpc_value_fini(&entry);
-    }
+    if (receipt->run[0] != '\0' &&
+        read_recorded(c, receipt->run, r.total.reached, o->keep ? KEPT_MS : RECORD_MS, &times, path,
+                      sizeof path, &err) != QPC_OK)
+        cli_warn(c, "no figures of the run: %s", err.message);
     if (code == CLI_OK && r.positions != NULL &&
         write_positions(&r, o->positions_path, &err) != QPC_OK)
         code = cli_fail(c, CLI_BAD_FILE, &err, NULL);
     if (code == CLI_RUN_FAILED)
         fprintf(stderr, "qpc: step %lld failed: %s\n", (long long)r.total.reached + 1,
                 r.total.error.message);
-    if (code == CLI_INTERRUPTED) cli_warn(c, "interrupted after step %lld", (long long)r.total.reached);
+    if (code == CLI_SERVER_ERROR && status == QPC_OK)
+        fprintf(stderr, "qpc: the server ended the run after step %lld: %s\n",
+                (long long)r.total.reached, r.total.status);
+    if (code == CLI_INTERRUPTED)
+        cli_warn(c, "interrupted after step %lld", (long long)r.total.reached);
     if (status == QPC_OK || code == CLI_INTERRUPTED) {
         if (code == CLI_INTERRUPTED) memcpy(r.total.status, "cancelled", sizeof "cancelled");
         if (c->json) {
@@ -475,7 +508,11 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
         CLI_SERVER_OPTIONS(c),
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
-        "run", "SCENE.json", "Make a world of a scene, step it, and say how it went.", 1, 1,
+        "run",
+        "SCENE.json",
+        "Make a world of a scene, step it, and say how it went.",
+        1,
+        1,
         "Without --server it uses the server at the default address, if one listens there; "
         "otherwise it starts a private daemon that ends with the command (its data folder and the "
         "run file stay). Ctrl-C stops between two steps, and still prints the summary.\n"
@@ -517,10 +554,13 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
     const cli_option options[] = {
         CLI_DATA_OPTION(c), CLI_SERVER_OPTIONS(c), {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
-        "check", "SCENE.json",
+        "check",
+        "SCENE.json",
         "Have the server check a scene without making a world of it: warnings, pairs that start "
         "within their thickness, pairs that intersect.",
-        1, 1, "Exit code 0: it can be run, perhaps with warnings. 4: it cannot."};
+        1,
+        1,
+        "Exit code 0: it can be run, perhaps with warnings. 4: it cannot."};
     const char *path;
     int count;
     cli_exit code;

@@ -2,7 +2,8 @@
 ///
 /// Nodes are 32 bytes; siblings are adjacent and children come after their parent, so that a refit
 /// is one sweep from the end. Splits: 16 bins per axis by the surface-area heuristic, by the median
-/// of the order at hand when all centres coincide or the tree gets too deep. Leaves hold up to four.
+/// of the order at hand when all centres coincide or the tree gets too deep. Leaves hold up to
+/// four.
 #include "engine/collision/bvh.h"
 
 #include "base/mem.h"
@@ -51,8 +52,7 @@ static int bin_of(double c, double low, double scale) {
 
 /// Reorder items of [first, first + count) into two parts; the size of the left one, or 0 for a
 /// leaf.
-static int32_t split(const qpc_fbox *boxes, int32_t *items, int32_t count,
-                     int depth) {
+static int32_t split(const qpc_fbox *boxes, int32_t *items, int32_t count, int depth) {
     if (count <= LEAF_MAX) return 0;
     double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
     for (int32_t i = 0; i < count; i++)
@@ -207,10 +207,10 @@ bool qpc_bvh_check(const qpc_bvh *bvh, const qpc_fbox *boxes) {
         const node *n = &bvh->nodes[i];
         items += n->count;
         for (int32_t k = 0; k < (n->count > 0 ? n->count : 2); k++) {
-            const float *lo = n->count > 0 ? boxes[bvh->items[n->first + k]].lo
-                                           : bvh->nodes[n->first + k].lo;
-            const float *hi = n->count > 0 ? boxes[bvh->items[n->first + k]].hi
-                                           : bvh->nodes[n->first + k].hi;
+            const float *lo =
+                n->count > 0 ? boxes[bvh->items[n->first + k]].lo : bvh->nodes[n->first + k].lo;
+            const float *hi =
+                n->count > 0 ? boxes[bvh->items[n->first + k]].hi : bvh->nodes[n->first + k].hi;
             for (int d = 0; d < 3; d++)
                 if (!(lo[d] >= n->lo[d] && hi[d] <= n->hi[d])) return false;
         }

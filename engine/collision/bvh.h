@@ -13,18 +13,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct qpc_fbox {
-    float lo[3], hi[3];
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
+typedef struct qpc_fbox { // the fourth numbers are 0, so that four are compared at once
+    float lo[4], hi[4];
 } qpc_fbox;
 
 static inline bool qpc_fbox_overlap(const qpc_fbox *a, const qpc_fbox *b) {
+#ifdef __SSE2__
+    __m128 below = _mm_cmple_ps(_mm_loadu_ps(a->lo), _mm_loadu_ps(b->hi));
+    __m128 above = _mm_cmple_ps(_mm_loadu_ps(b->lo), _mm_loadu_ps(a->hi));
+    return _mm_movemask_ps(_mm_and_ps(below, above)) == 15;
+#else
     return (a->lo[0] <= b->hi[0]) & (b->lo[0] <= a->hi[0]) & (a->lo[1] <= b->hi[1]) &
            (b->lo[1] <= a->hi[1]) & (a->lo[2] <= b->hi[2]) & (b->lo[2] <= a->hi[2]);
+#endif
 }
 /// The float box around [lo, hi] - origin; monotonic: a wider box gives one that contains it.
 static inline qpc_fbox qpc_fbox_around(const double lo[3], const double hi[3],
                                        const double origin[3]) {
-    qpc_fbox b;
+    qpc_fbox b = {{0}, {0}};
     for (int d = 0; d < 3; d++) {
         // 2^-22 is more than two float roundings; the last term covers subnormals.
         double l = lo[d] - origin[d], h = hi[d] - origin[d];

@@ -18,7 +18,7 @@
 enum {
     CUBIC_FROM = 4,   // iteration at which the second certificate joins
     LOOK_FROM = 64,   // iteration at which directions are also taken from ahead
-    ITERATIONS = 4096 // then the pair is a hit, flagged uncertain
+    ITERATIONS = 1000 // then the pair is a hit, flagged uncertain
 };
 
 static const double unit_roundoff = DBL_EPSILON / 2;
@@ -116,9 +116,24 @@ static double largest_component(qpc_vec3 a, qpc_vec3 b) {
                 fmax(fmax(fabs(b.x), fabs(b.y)), fabs(b.z)));
 }
 
+/// First zero of the lower convex hull of control values (spaced by a third) that starts above
+/// zero; infinite if it has none. The crossing of the hull is the earliest one among all chords
+/// that fall through zero.
+static double hull_zero(const double g[4]) {
+    double x = INFINITY;
+    for (int k = 0; k < 3; k++)
+        for (int j = k + 1; j < 4; j++)
+            if (g[k] > 0 && !(g[j] > 0)) {
+                double z = (k + (j - k) * (g[k] / (g[k] - g[j]))) / 3;
+                x = z < x ? z : x;
+            }
+    return x;
+}
+
 /// A time up to which the distance of the planes (lines) stays above s, at least t. F is walked in
-/// Bernstein form: the lower convex hull of its control values less thr N + EF bounds it.
-static double cubic_step(bool vt, const motion *m, double t) {
+/// Bernstein form: the lower convex hull of its control values less thr N + EF bounds it. The walk
+/// ends early where the bound comes within a part of tol of s: there a hit is likely.
+static double cubic_step(bool vt, const motion *m, double t, double tol, int effort) {
     const qpc_vec3 *w0 = m->w0, *w1 = m->w1;
     qpc_vec3 e1[2] = {vt ? v3_sub(w0[0], w0[1]) : v3_sub(w0[2], w0[0]),
                       vt ? v3_sub(w1[0], w1[1]) : v3_sub(w1[2], w1[0])};
@@ -132,24 +147,34 @@ static double cubic_step(bool vt, const motion *m, double t) {
     qpc_vec3 n1 = v3_scale(0.5, v3_add(v3_cross(a, e2[1]), v3_cross(e1[1], b)));
     double N = sqrt(fmax(v3_norm2(n0), fmax(v3_norm2(n1), v3_norm2(n2))));
     N = N * (1 + 16 * u) + u * (64 * A * B + 32 * m->largest * (A + B));
-    double EF = u * D * (1024 * A * B + 64 * m->largest * (A + B));
-    double K = m->threshold * N + EF;
+    double EF = u * D * (2048 * A * B + 64 * m->largest * (A + B));
+    double K = (m->threshold * N + EF) * (1 + 256 * u);
     double f[4] = {v3_dot(n0, q0), (2 * v3_dot(n1, q0) + v3_dot(n0, q1)) / 3,
                    (v3_dot(n2, q0) + 2 * v3_dot(n1, q1)) / 3, v3_dot(n2, q1)};
     double sign = f[0] < 0 ? -1 : 1, g[4];
     for (int i = 0; i < 4; i++) g[i] = sign * f[i] - K;
     for (int walk = 0; walk < 12; walk++) {
-        if (!(g[0] > 0)) break;
-        double x = INFINITY;
-        for (int k = 0; k < 3; k++)
-            for (int j = k + 1; j < 4; j++)
-                if (g[k] > 0 && !(g[j] > 0))
-                    x = fmin(x, (k + (j - k) * (g[k] / (g[k] - g[j]))) / 3);
-        if (isinf(x)) return INFINITY;
+        if (!(g[0] > (walk > 0 ? 0.1 * tol * N : 0))) break;
+        // The hull of all of [t, 1] may fall steeply because of what comes late: look at the left
+        // half, and its left half, until the first zero is not near the start.
+        double h[4] = {g[0], g[1], g[2], g[3]}, length = 1, x;
+        for (int half = 0;; half++) {
+            x = hull_zero(h);
+            if (x >= 0.25 || half == effort) break;
+            // Left half by de Casteljau.
+            double h01 = 0.5 * (h[0] + h[1]), h12 = 0.5 * (h[1] + h[2]), h23 = 0.5 * (h[2] + h[3]);
+            double left = 0.5 * (h01 + h12), right = 0.5 * (h12 + h23);
+            h[1] = h01;
+            h[2] = left;
+            h[3] = 0.5 * (left + right);
+            length *= 0.5;
+        }
+        if (isinf(x) && length == 1) return INFINITY;
+        x = fmin(x, 1) * length;
         t += x * (1 - t);
         if (!(t < 1)) return INFINITY;
-        if (x < 0.01) break;
-        // The right part after de Casteljau's split at x.
+        if (x < 1e-3) break;
+        // The right part after a split at x.
         for (int level = 3; level > 0; level--)
             for (int i = 0; i < level; i++) g[i] = g[i] + x * (g[i + 1] - g[i]);
     }
@@ -216,7 +241,8 @@ static __attribute__((noinline)) void advance(bool vt, const motion *m, double s
         double end = certificate(count, m, v3_scale(1 / distance, c), t, NULL);
         bool stuck = !(end > t);
         if (stuck) end = certificate(count, m, careful_direction(vt, w), t, NULL);
-        if (iteration >= CUBIC_FROM || stuck) end = fmax(end, cubic_step(vt, m, t));
+        if (iteration >= CUBIC_FROM || stuck)
+            end = fmax(end, cubic_step(vt, m, t, stop - m->threshold, iteration < 8 ? 3 : 24));
         if (iteration >= LOOK_FROM && end < 1) {
             // Slow convergence: a direction from ahead whose certificate reaches back to t.
             for (int i = 0; i < 4 && look > 0; i++) {
@@ -269,7 +295,8 @@ ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, doubl
     double E = 32 * unit_roundoff * M + 1e-70;
     double thr = s * (1 + 16 * unit_roundoff) + E;
 
-    // Coordinate axes as directions: rejects most pairs that are not near each other.
+    // Coordinate axes as directions: rejects most pairs that are not near each other. (Those that
+    // come here from detection have passed the like.)
     bool apart = false;
 #define AXIS(c)                                                                                    \
     do {                                                                                           \
@@ -282,9 +309,11 @@ ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, doubl
         }                                                                                          \
         apart |= low > thr || high < -thr;                                                         \
     } while (0)
-    AXIS(x);
-    AXIS(y);
-    AXIS(z);
+    if (start == NULL) {
+        AXIS(x);
+        AXIS(y);
+        AXIS(z);
+    }
 #undef AXIS
     if (apart) {
         write_miss(0, ret);

@@ -3,7 +3,8 @@
 ///
 /// Guarantees, floating point included: MISS means that the distance stays above s for all t in
 /// [0, 1]; a HIT's time is never later than the first time at distance s, and the distance there is
-/// within [s - O(E), s + tol + O(E)], E = 32 u M with M the largest relative coordinate. No memory is taken.
+/// within [s - O(E), s + tol + O(E)], E = 32 u M with M the largest relative coordinate. No memory
+/// is taken.
 #ifndef QPC_ENGINE_COLLISION_CCD_H
 #define QPC_ENGINE_COLLISION_CCD_H
 
@@ -16,16 +17,17 @@ typedef enum qpc_ccd_outcome { QPC_CCD_MISS, QPC_CCD_HIT, QPC_CCD_AT_START } qpc
 
 typedef struct qpc_ccd_result {
     qpc_ccd_outcome outcome;
-    double toi;          // [0, 1]
-    qpc_vec3 n;          // unit, from feature j (triangle, edge b) to feature i (vertex, edge a)
-    double weight[4];    // signed as in qpc_contact
-    double distance;     // at toi, m
+    double toi;       // [0, 1]
+    qpc_vec3 n;       // unit, from feature j (triangle, edge b) to feature i (vertex, edge a)
+    double weight[4]; // signed as in qpc_contact
+    double distance;  // at toi, m
     int32_t iterations;
     bool uncertain;
 } qpc_ccd_result;
 
 /// x0, x1: the four points at t = 0 and t = 1. VT: vertex, a, b, c. EE: a0, a1, b0, b1.
-/// s >= 0 separation, tol > 0 tolerance, both m. Not-finite input is a HIT at 0, uncertain.
+/// s >= 0 separation, tol > 0 tolerance, both m. Input that is not finite (or beyond 1e100) is
+/// AT_START, uncertain. A miss writes outcome, toi = 1, iterations and uncertain only.
 void qpc_ccd_vt(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,
                 qpc_ccd_result *ret);
 void qpc_ccd_ee(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,

@@ -144,8 +144,7 @@ static qpc_status check_surface(const qpc_surface *s, int32_t i, const double *x
                             "surface %d is a dynamic mesh; only chains are dynamic", (int)i);
         if (qpc_mesh_vertex_count(s->mesh) != s->node_count)
             return qpc_fail(err, QPC_ERR_INVALID, "surface %d has %d nodes but its mesh %lld",
-                            (int)i, (int)s->node_count,
-                            (long long)qpc_mesh_vertex_count(s->mesh));
+                            (int)i, (int)s->node_count, (long long)qpc_mesh_vertex_count(s->mesh));
         return QPC_OK;
     }
     if (s->node_count > 1 && s->rest_length == NULL)
@@ -167,13 +166,13 @@ static qpc_status reserve_scratch(qpc_detector *det, qpc_error *err) {
     det->ee = qpc_calloc(n, sizeof *det->ee);
     det->cc = qpc_calloc(n, sizeof *det->cc);
     det->edge_now = qpc_alloc_array(n, sizeof *det->edge_now);
-    // Room that steps rarely outgrow: 64 candidates of each kind for every feature.
+    // Room that steps rarely outgrow: 64 candidates of each kind for every feature, to a limit.
     int64_t items = 192 * (int64_t)det->feature_count + 64;
-    if (items > INT32_MAX) items = INT32_MAX;
+    if (items > 1 << 22) items = 1 << 22; // they grow
     det->items_capacity = (int32_t)items;
     det->items = qpc_alloc_array((size_t)items, 2 * sizeof *det->items);
     det->spare = det->items != NULL ? det->items + items : NULL;
-    det->order_capacity = 8 * det->feature_count + 64;
+    det->order_capacity = det->feature_count < 1 << 17 ? 8 * det->feature_count + 64 : 1 << 20;
     det->order = qpc_alloc_array((size_t)det->order_capacity, 2 * sizeof *det->order);
     if (det->feature_chain == NULL || det->fat == NULL || det->last_motion == NULL ||
         det->changed == NULL || det->vt == NULL || det->ee == NULL || det->cc == NULL ||
@@ -195,7 +194,8 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
                                int32_t node_count, int64_t max_candidates, qpc_detector **ret,
                                qpc_error *err) {
     if (surface_count < 0 || node_count < 0 || node_count > MOST_NUMBERS || max_candidates < 0)
-        return qpc_fail(err, QPC_ERR_INVALID, "a detector of %d surfaces over %d nodes makes no sense",
+        return qpc_fail(err, QPC_ERR_INVALID,
+                        "a detector of %d surfaces over %d nodes makes no sense",
                         (int)surface_count, (int)node_count);
     int64_t features = 0, triangles = 0, edges = 0;
     int32_t meshes = 0;
@@ -211,7 +211,7 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
     if (det == NULL) return no_memory(err);
     det->node_count = node_count;
     det->max_candidates = max_candidates;
-    det->cover = 1.26;
+    det->cover = QPC_COVER;
     det->rebuild = true;
     det->meshes = qpc_calloc((size_t)meshes, sizeof *det->meshes);
     det->chains = qpc_calloc((size_t)(surface_count - meshes), sizeof *det->chains);
@@ -268,5 +268,9 @@ void qpc_detector_destroy(qpc_detector *det) {
     qpc_free(det);
 }
 
-qpc_detect_counts qpc_detector_counts(const qpc_detector *det) { return det->counts; }
-void qpc_detector_counts_reset(qpc_detector *det) { det->counts = (qpc_detect_counts){0}; }
+qpc_detect_counts qpc_detector_counts(const qpc_detector *det) {
+    return det->counts;
+}
+void qpc_detector_counts_reset(qpc_detector *det) {
+    det->counts = (qpc_detect_counts){0};
+}

@@ -1,10 +1,11 @@
-/// Detection: all contacts of a set of surfaces at rest (proximity) or over one motion (continuous).
+/// Detection: all contacts of a set of surfaces at rest (proximity) or over one motion
+/// (continuous).
 ///
-/// A detector knows surfaces, each a chain of edges (cable) or a triangle mesh, over one global array
-/// of nodes. Pairs are tested if at least one side is dynamic: cable-mesh by vertex-triangle (cable
-/// vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge. It
-/// keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance test
-/// of a step share one broad phase; lists depend on positions only, never on time or thread.
+/// A detector knows surfaces, each a chain of edges (cable) or a triangle mesh, over one global
+/// array of nodes. Pairs are tested if at least one side is dynamic: cable-mesh by vertex-triangle
+/// (cable vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge.
+/// It keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance
+/// test of a step share one broad phase; lists depend on positions only, never on time or thread.
 /// One thread at a time. After warm-up nothing is allocated.
 ///
 /// Self pairs: edges that share a vertex are left out; pairs nearer along the rest shape than
@@ -37,22 +38,26 @@ typedef struct qpc_detect_counts { // since the last qpc_detector_counts_reset()
 /// x: positions at the start, (node_count x 3) m, used for static surfaces and the first lists.
 /// surfaces are copied, meshes referenced. max_candidates bounds the lists of one step
 /// (QPC_ERR_LIMIT names it when exceeded; a pair is never silently dropped).
+/// Refused: meshes that are not of triangles, dynamic meshes (QPC_ERR_UNSUPPORTED), positions that
+/// are not finite (QPC_ERR_NUMERIC, here and in every call below; the detector stays usable).
 qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_count, const double *x,
                                int32_t node_count, int64_t max_candidates, qpc_detector **ret,
                                qpc_error *err);
 void qpc_detector_destroy(qpc_detector *detector);
 
 /// Contacts of the positions x with distance < reach * separation (reach about 1.05 to 1.25),
-/// each closest feature pair once, filtered to real local minima of distance (no internal edges of a
-/// flat surface, numerics of the Voronoi regions), sorted by key. ret is emptied first. Every
+/// each closest feature pair once, filtered to real local minima of distance (no internal edges of
+/// a flat surface, numerics of the Voronoi regions), sorted by key. ret is emptied first. Every
 /// contact has toi 0, distance measured at x.
 qpc_status qpc_detect_proximity(qpc_detector *detector, const double *x, double reach,
                                 qpc_contacts *ret, qpc_error *err);
 
 /// Conservative CCD of the motion x0 -> x1 at separation `factor * separation` of each pair, and
-/// if a pair starts closer than that, at min(that, 0.9 of its distance at x0). Reports every hit, not
-/// filtered, normal and weights at the time of impact, sorted by key; tol = min(0.1 (d0 - s), 0.01
-/// separation) but at least a rounding bound. ret is emptied first.
+/// if a pair starts closer than that, at min(that, 0.9 of its distance at x0). Reports every hit,
+/// not filtered, normal and weights at the time of impact, sorted by key; tol = min(0.1 (d0 - s),
+/// 0.01 separation) but at least a rounding bound. The same features found by several tests are
+/// reported once, at the earliest time. QPC_CONTACT_AT_START marks pairs that were closer than
+/// factor * separation at x0; one that only slides or leaves is no hit. ret is emptied first.
 qpc_status qpc_detect_motion(qpc_detector *detector, const double *x0, const double *x1,
                              double factor, qpc_contacts *ret, qpc_error *err);
 
@@ -63,7 +68,8 @@ qpc_status qpc_detect_minimum_gap(qpc_detector *detector, const double *x, doubl
 
 /// Pairs that truly intersect at x (an edge crosses a triangle; centre lines of cables that meet),
 /// by exact predicates. depth: smallest translation along the triangle's normal that separates the
-/// pair, m. At most max pairs are written; *ret_count is the number found in all.
+/// pair, m (two cables: the sum of their radii). At most max pairs are written, in order of
+/// surfaces and features; *ret_count is the number found in all. Touching counts.
 typedef struct qpc_overlap {
     int32_t surface[2], feature[2];
     double depth;

@@ -11,6 +11,8 @@
 #include "engine/collision/detect.h"
 #include "engine/geometry/topology.h"
 
+#define QPC_COVER 1.26 // usual reach of the lists, in separations
+
 typedef struct qpc_dbox {
     double lo[3], hi[3];
 } qpc_dbox;
@@ -68,9 +70,10 @@ struct qpc_detector {
     qpc_list *vt, *ee, *cc;
     int32_t *items, *spare; // what lists point into, and its twin for compaction
     int32_t items_used, items_capacity;
-    int64_t live;  // entries in use
-    double cover;  // lists hold every pair that comes within cover * separation
-    bool rebuild;  // every list is stale
+    int64_t live; // entries in use
+    double cover; // lists hold every pair that comes within cover * separation
+    bool rebuild;    // every list is stale
+    int32_t content; // calls of the smallest gap in a row that did without wide lists
     qpc_items found, near_edges, near_triangles;
 
     qpc_dbox *edge_now; // (features) scratch: box of each chain edge over the motion tested

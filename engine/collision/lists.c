@@ -13,7 +13,9 @@
 
 // ---- lists ----
 
-static int32_t room_for(int32_t count) { return count + count / 2 + 4; }
+static int32_t room_for(int32_t count) {
+    return count + count / 2 + 4;
+}
 
 static qpc_status no_memory(qpc_error *err) {
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for candidate lists");
@@ -129,25 +131,52 @@ void qpc_mesh_part_fit(qpc_mesh_part *m, const double *x) {
     if (m->bvh != NULL) qpc_bvh_refit(m->bvh, m->triangle_box);
 }
 
-/// New reference positions for a mesh that has moved out of its slack; true if so.
-static bool follow(qpc_mesh_part *m, const double *x0, const double *x1) {
-    const double *p0 = x0 + 3 * m->first_node, *p1 = x1 + 3 * m->first_node;
-    int64_t n = 3 * qpc_mesh_vertex_count(m->mesh);
-    double far = 0, step = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double a = fabs(p0[i] - m->reference[i]), b = fabs(p1[i] - m->reference[i]);
-        double c = fabs(p1[i] - p0[i]);
-        far = a > far ? a : far;
-        far = b > far ? b : far;
-        step = c > step ? c : step;
+/// How far nodes are from the reference and how far they move, by coordinate; false if a position
+/// is not finite. Four lanes, since a single maximum would wait for itself.
+static bool measure_motion(const qpc_mesh_part *m, const double *p0, const double *p1,
+                           double *ret_far, double *ret_step) {
+    enum { LANES = 4 };
+    double far[LANES] = {0}, step[LANES] = {0}, sum[LANES] = {0};
+    const double *r = m->reference;
+    int64_t n = 3 * qpc_mesh_vertex_count(m->mesh), i = 0;
+#define LANE(k)                                                                                    \
+    do {                                                                                           \
+        double a = fabs(p0[i + (k)] - r[i + (k)]), b = fabs(p1[i + (k)] - r[i + (k)]);             \
+        double c = fabs(p1[i + (k)] - p0[i + (k)]);                                                \
+        far[k] = a > far[k] ? a : far[k];                                                          \
+        far[k] = b > far[k] ? b : far[k];                                                          \
+        step[k] = c > step[k] ? c : step[k];                                                       \
+        sum[k] += a + b;                                                                           \
+    } while (0)
+    for (; i + LANES <= n; i += LANES) {
+        LANE(0);
+        LANE(1);
+        LANE(2);
+        LANE(3);
     }
+    for (; i < n; i++) LANE(0);
+#undef LANE
+    *ret_far = fmax(fmax(far[0], far[1]), fmax(far[2], far[3]));
+    *ret_step = fmax(fmax(step[0], step[1]), fmax(step[2], step[3]));
+    return isfinite(sum[0] + sum[1] + sum[2] + sum[3]);
+}
+
+/// New reference positions for a mesh that has moved out of its slack: *ret_moved is set if so.
+static qpc_status follow(qpc_mesh_part *m, const double *x0, const double *x1, bool *ret_moved,
+                         qpc_error *err) {
+    const double *p0 = x0 + 3 * (int64_t)m->first_node, *p1 = x1 + 3 * (int64_t)m->first_node;
+    double far, step;
+    if (!measure_motion(m, p0, p1, &far, &step))
+        return qpc_fail(err, QPC_ERR_NUMERIC, "a position of surface %d is not finite",
+                        (int)m->surface);
     if (x0 != x1) m->last_step = step;
-    if (far <= m->slack) return false;
-    // Boxes at the end of the motion, good for about three more of it.
-    memcpy(m->reference, p1, (size_t)n * sizeof *p1);
+    if (far <= m->slack) return QPC_OK;
+    // Boxes at the end of the motion, good for a few more like it.
+    memcpy(m->reference, p1, 3 * (size_t)qpc_mesh_vertex_count(m->mesh) * sizeof *p1);
     qpc_mesh_part_fit(m, x1);
     m->slack = 3 * fmax(step, m->last_step) + 1e-6 * m->size;
-    return true;
+    *ret_moved = true;
+    return QPC_OK;
 }
 
 // ---- chains ----
@@ -205,7 +234,8 @@ static qpc_status list_meshes(qpc_detector *det, const qpc_chain_part *c, int32_
     for (int32_t i = 0; i < det->mesh_count; i++) {
         qpc_mesh_part *m = &det->meshes[i];
         // Rounding of a moving mesh's float boxes goes into the slack: its pair tests use doubles.
-        double by = det->cover * (c->radius + m->radius) + m->slack + (m->moving ? 1e-6 * m->size : 0);
+        double by =
+            det->cover * (c->radius + m->radius) + m->slack + (m->moving ? 1e-6 * m->size : 0);
         qpc_dbox b = qpc_dbox_grow(&hull, by);
         qpc_fbox box = qpc_fbox_around(b.lo, b.hi, m->origin);
         det->found.count = 0;
@@ -318,13 +348,8 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
     for (int32_t i = 0; i < det->mesh_count; i++) {
         qpc_mesh_part *m = &det->meshes[i];
         if (!m->moving) continue;
-        const double *p0 = x0 + 3 * m->first_node, *p1 = x1 + 3 * m->first_node;
-        double sum = 0;
-        for (int64_t k = 0; k < 3 * qpc_mesh_vertex_count(m->mesh); k++) sum += p0[k] + p1[k];
-        if (!isfinite(sum))
-            return qpc_fail(err, QPC_ERR_NUMERIC, "a position of surface %d is not finite",
-                            (int)m->surface);
-        if (follow(m, x0, x1)) det->rebuild = true;
+        qpc_status status = follow(m, x0, x1, &det->rebuild, err);
+        if (status != QPC_OK) return status;
     }
     if (det->rebuild) {
         memset(det->vt, 0, (size_t)det->feature_count * sizeof *det->vt);

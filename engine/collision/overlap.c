@@ -3,7 +3,9 @@
 #include "engine/geometry/closest.h"
 #include "engine/geometry/predicates.h"
 
-static qpc_vec3 node(const double *x, int32_t n) { return v3_load(x + 3 * (int64_t)n); }
+static qpc_vec3 node(const double *x, int32_t n) {
+    return v3_load(x + 3 * (int64_t)n);
+}
 
 static void report(qpc_overlap *ret, int32_t max, int64_t *count, qpc_overlap o) {
     if (*count < max) ret[*count] = o;
@@ -19,6 +21,27 @@ static double depth_of(const qpc_vec3 p[2], const qpc_vec3 t[3]) {
     return fmax(0, fmin(fmax(a, b), -fmin(a, b)));
 }
 
+/// Heap sort, ascending.
+static void sort(int32_t *v, int32_t n) {
+    for (int32_t top = n / 2, end = n; end > 1;) {
+        int32_t item, at, child;
+        if (top > 0) {
+            item = v[--top];
+            at = top;
+        } else {
+            item = v[--end];
+            v[end] = v[0];
+            at = 0;
+        }
+        for (; (child = 2 * at + 1) < end; at = child) {
+            if (child + 1 < end && v[child + 1] > v[child]) child++;
+            if (v[child] <= item) break;
+            v[at] = v[child];
+        }
+        v[at] = item;
+    }
+}
+
 static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_chain_part *c,
                                 int32_t k, const qpc_mesh_part *m, qpc_overlap *ret, int32_t max,
                                 int64_t *count, qpc_error *err) {
@@ -30,21 +53,14 @@ static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_ch
     det->found.count = 0;
     if (qpc_bvh_query(m->bvh, m->triangle_box, &box, &det->found, &det->counts.box_tests) != QPC_OK)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for overlaps");
-    // The tree's order depends on how it was built; the report's should not.
-    for (int32_t i = 1; i < det->found.count; i++)
-        for (int32_t j = i; j > 0 && det->found.data[j] < det->found.data[j - 1]; j--) {
-            int32_t swap = det->found.data[j];
-            det->found.data[j] = det->found.data[j - 1];
-            det->found.data[j - 1] = swap;
-        }
+    sort(det->found.data, det->found.count); // the tree's order should not show
     for (int32_t i = 0; i < det->found.count; i++) {
         int32_t t = det->found.data[i];
         qpc_vec3 q[3];
         for (int j = 0; j < 3; j++)
             q[j] = node(x, m->first_node + m->triangles[3 * (int64_t)t + j]);
         if (!qpc_segment_meets_triangle(p[0], p[1], q[0], q[1], q[2])) continue;
-        report(ret, max, count,
-               (qpc_overlap){{c->surface, m->surface}, {k, t}, depth_of(p, q)});
+        report(ret, max, count, (qpc_overlap){{c->surface, m->surface}, {k, t}, depth_of(p, q)});
     }
     return QPC_OK;
 }
@@ -59,8 +75,7 @@ static void overlaps_chain(const double *x, const qpc_chain_part *c, int32_t a,
     double size = 0;
     for (int i = 1; i < 4; i++) size = fmax(size, v3_norm(v3_sub(p[i], p[0])));
     if (near.distance >= 1e-12 * size && !qpc_segments_meet(p[0], p[1], p[2], p[3])) return;
-    report(ret, max, count,
-           (qpc_overlap){{c->surface, o->surface}, {a, b}, c->radius + o->radius});
+    report(ret, max, count, (qpc_overlap){{c->surface, o->surface}, {a, b}, c->radius + o->radius});
 }
 
 qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *ret, int32_t max,
@@ -72,8 +87,7 @@ qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *
         for (int32_t k = 0; k < c->edge_count; k++) {
             for (int32_t j = 0; j < det->mesh_count && c->motion == QPC_DYNAMIC; j++) {
                 if (status != QPC_OK) return status;
-                status =
-                    overlaps_mesh(det, x, c, k, &det->meshes[j], ret, max, &count, err);
+                status = overlaps_mesh(det, x, c, k, &det->meshes[j], ret, max, &count, err);
             }
             // Partners after this edge, in order: lists keep them in any order.
             int32_t f = c->feature_base + k, after = f;

@@ -3,8 +3,8 @@
 /// Each pair is decided by its own positions alone, never by what the lists hold besides it: an
 /// exact box test comes first, so a list that holds more gives the same contacts, bit for bit.
 /// Vertex-triangle tests find what a cable's vertices are near, edge-edge tests what the inside of
-/// its edges is near. Feature pairs that several tests find (a vertex and an edge that two triangles
-/// share) have one key; the nearest (or earliest) of them is kept.
+/// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
+/// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
 #include "engine/collision/detector.h"
 #include "engine/geometry/closest.h"
@@ -22,10 +22,10 @@ typedef enum key_type { // order of kinds in keys; part of warm starts, so it ne
     KEY_EDGE_EDGE,
 } key_type;
 
-static const double flat_eps = 1e-9;   // sine below which a direction counts as perpendicular
-static const double local_eps = 1e-6;  // the same between cables
-static const double past_end = 1e-3;   // parallel edges: how far past an end still counts as over it
-static const double tolerance = 0.01;  // of the separation: largest stop tolerance of a motion test
+static const double flat_eps = 1e-9;  // sine below which a direction counts as perpendicular
+static const double local_eps = 1e-6; // the same between cables
+static const double past_end = 1e-3;  // parallel edges: how far past an end still counts as over it
+static const double tolerance = 0.01; // of the separation: largest stop tolerance of a motion test
 
 static uint64_t make_key(key_type type, int32_t i, int32_t j) {
     return (uint64_t)type << 60 | (uint64_t)(uint32_t)i << 30 | (uint64_t)(uint32_t)j;
@@ -36,7 +36,9 @@ static qpc_vec3 unit(qpc_vec3 a) {
     return length > 0 ? v3_scale(1 / length, a) : v3(0, 0, 0);
 }
 
-static qpc_vec3 node(const double *x, int32_t n) { return v3_load(x + 3 * (int64_t)n); }
+static qpc_vec3 node(const double *x, int32_t n) {
+    return v3_load(x + 3 * (int64_t)n);
+}
 
 /// The stretch of `before` and `after` that a motion covers, as a box.
 static qpc_dbox swept(const double *x0, const double *x1, int32_t a, int32_t b) {
@@ -59,7 +61,9 @@ static const int32_t *edge_nodes(const qpc_mesh_part *m, int32_t e) {
 qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {
     if (m->topology->triangle_degenerate[triangle]) return v3(0, 0, 0);
     const int32_t *v = m->triangles + 3 * (int64_t)triangle, *w = edge_nodes(m, e);
-    int32_t opposite = v[0] != w[0] && v[0] != w[1] ? v[0] : v[1] != w[0] && v[1] != w[1] ? v[1] : v[2];
+    int32_t opposite = v[0] != w[0] && v[0] != w[1]   ? v[0]
+                       : v[1] != w[0] && v[1] != w[1] ? v[1]
+                                                      : v[2];
     qpc_vec3 a = node(x, m->first_node + w[0]);
     qpc_vec3 along = v3_sub(node(x, m->first_node + w[1]), a);
     qpc_vec3 to = v3_sub(node(x, m->first_node + opposite), a);
@@ -216,8 +220,7 @@ static qpc_contact mesh_contact(const qpc_chain_part *c, const qpc_mesh_part *m,
     } else {
         r.node[0] = c->first_node + feature_i;
         r.node[1] = qpc_chain_next(c, feature_i);
-        for (int k = 0; k < 2; k++)
-            r.node[2 + k] = m->first_node + edge_nodes(m, feature_j)[k];
+        for (int k = 0; k < 2; k++) r.node[2 + k] = m->first_node + edge_nodes(m, feature_j)[k];
     }
     return r;
 }
@@ -243,8 +246,8 @@ static void load_ee(const double *x, const qpc_chain_part *c, int32_t k, const q
 
 // Quick forerunners of the cones, for static meshes: they reject only what the cones would, with
 // `slack` far above their eps. At a mesh vertex, the edge that falls least from the cable passes
-// them whenever the vertex passes its cone: with d.u' <= d.u <= 0 for an edge u' of a triangle at u,
-// its tangent t has d.t = (d.u' - cos d.u) / sin <= d.u tan(angle / 2) <= 0.
+// them whenever the vertex passes its cone: with d.u' <= d.u <= 0 for an edge u' of a triangle at
+// u, its tangent t has d.t = (d.u' - cos d.u) / sin <= d.u tan(angle / 2) <= 0.
 static const double slack = 1e-7;
 
 /// All of a cable edge lies on the inner side of a tangent of a mesh edge, or the surface is flat
@@ -352,13 +355,13 @@ static void sweep_chains(qpc_detector *det, const double *x0, const double *x1, 
 typedef struct side {
     // A chain feature against one mesh: its box over the motion, grown by the reach of the pair.
     const qpc_mesh_part *mesh;
-    qpc_fbox box;    // static meshes
-    qpc_dbox exact;  // moving ones
-    qpc_vec3 p[4];   // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
+    qpc_fbox box;   // static meshes
+    qpc_dbox exact; // moving ones
+    qpc_vec3 p[4];  // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
     int32_t points;
-    double beyond;   // farther than this to one side of a plane is out of reach
-    qpc_vec3 across[2];      // edges: directions across the edge, and what the motion covers of
-    double low[2], high[2];  // them, grown by the reach
+    double beyond;          // farther than this to one side of a plane is out of reach
+    qpc_vec3 across[2];     // edges: directions across the edge, and what the motion covers of
+    double low[2], high[2]; // them, grown by the reach
 } side;
 
 static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const double *x1,
@@ -366,8 +369,11 @@ static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const d
     s->mesh = m;
     s->exact = swept(x0, x1, a, b);
     s->exact = qpc_dbox_grow(&s->exact, reach);
+    // A moving mesh's float boxes are as old as its slack allows; the exact test comes after them.
+    double old = m->moving ? m->slack + 1e-6 * m->size : 0;
+    qpc_dbox around = qpc_dbox_grow(&s->exact, old);
+    s->box = qpc_fbox_around(around.lo, around.hi, m->origin);
     if (m->moving) return;
-    s->box = qpc_fbox_around(s->exact.lo, s->exact.hi, m->origin);
     qpc_vec3 origin = v3_load(m->origin);
     s->points = 0;
     s->p[s->points++] = v3_sub(node(x0, a), origin);
@@ -425,6 +431,7 @@ static inline bool near_plane(const side *s, int32_t t) {
 static inline bool near_triangle(const side *s, const double *x0, const double *x1, int32_t t) {
     const qpc_mesh_part *m = s->mesh;
     if (!m->moving) return qpc_fbox_overlap(&m->triangle_box[t], &s->box) && near_plane(s, t);
+    if (!qpc_fbox_overlap(&m->triangle_box[t], &s->box)) return false;
     const int32_t *v = m->triangles + 3 * (int64_t)t;
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     qpc_dbox_add(&b, x0 + 3 * (int64_t)(m->first_node + v[2]));
@@ -436,8 +443,8 @@ static inline bool near_mesh_edge(const side *s, const double *x0, const double 
     const qpc_mesh_part *m = s->mesh;
     if (!m->moving)
         return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
-               near_plane(s, m->beside[2 * e]) &&
-               near_plane(s, m->beside[2 * e + 1]);
+               near_plane(s, m->beside[2 * e]) && near_plane(s, m->beside[2 * e + 1]);
+    if (!qpc_fbox_overlap(&m->edge_box[e], &s->box)) return false;
     const int32_t *v = edge_nodes(m, e);
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     return qpc_dbox_overlap(&b, &s->exact);
@@ -445,7 +452,8 @@ static inline bool near_mesh_edge(const side *s, const double *x0, const double 
 
 /// Lists go mesh by mesh: move on to the mesh that holds global triangle or edge number `item`.
 static const qpc_mesh_part *mesh_of(const qpc_mesh_part *m, int32_t item, bool edge) {
-    while (item >= (edge ? m->edge_base + m->edge_count : m->triangle_base + m->triangle_count)) m++;
+    while (item >= (edge ? m->edge_base + m->edge_count : m->triangle_base + m->triangle_count))
+        m++;
     return m;
 }
 
@@ -453,18 +461,18 @@ static const qpc_mesh_part *mesh_of(const qpc_mesh_part *m, int32_t item, bool e
 typedef struct walk {
     qpc_detector *det;
     const double *x0, *x1;
-    double reach;   // of the box tests, in separations
-    double factor;  // motion: tested separation; proximity: reach
-    double best;    // minimum gap
-    bool full;      // out of memory
+    double reach;  // of the box tests, in separations
+    double factor; // motion: tested separation; others: reach, before it shrinks
+    double best;   // minimum gap
+    bool full;     // out of memory
 } walk;
 
 typedef void vt_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t t);
 typedef void ee_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t e);
 typedef void cc_visit(walk *, const qpc_chain_part *, int32_t a, const qpc_chain_part *, int32_t b);
 
-static inline __attribute__((always_inline)) void
-visit_all(walk *w, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
+static inline __attribute__((always_inline)) void visit_all(walk *w, vt_visit *on_vt,
+                                                            ee_visit *on_ee, cc_visit *on_cc) {
     qpc_detector *det = w->det;
     const double *x0 = w->x0, *x1 = w->x1;
     sweep_chains(det, x0, x1, w->reach);
@@ -505,6 +513,11 @@ visit_all(walk *w, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
                 det->counts.candidates++;
                 if (!qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
                 const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
+                if (o == c && qpc_chain_near_self(c, k, item[q] - o->feature_base)) {
+                    // These keep a hundredth of the separation only.
+                    qpc_dbox near = qpc_dbox_grow(&det->edge_now[f], -1.98 * w->reach * c->radius);
+                    if (!qpc_dbox_overlap(&near, &det->edge_now[item[q]])) continue;
+                }
                 on_cc(w, c, k, o, item[q] - o->feature_base);
             }
         }
@@ -606,8 +619,8 @@ static qpc_contact chain_contact(const qpc_chain_part *c, int32_t a, const qpc_c
 
 /// The four end points against the other edge, for edges nearly parallel: both ends of the stretch
 /// along which they run side by side hold, so that they do not turn into each other.
-static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 p[4], int32_t edge_i,
-                               int32_t edge_j) {
+static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 p[4],
+                               int32_t edge_i, int32_t edge_j) {
     for (int end = 0; end < 4; end++) {
         bool on_i = end < 2; // the end point belongs to side i
         qpc_vec3 q = p[end], a = p[on_i ? 2 : 0], b = p[on_i ? 3 : 1];
@@ -617,7 +630,8 @@ static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 
         double s;
         qpc_vec3 d = qpc_origin_segment(v3_sub(q, a), v3_sub(q, b), &s); // q - point on a b
         double distance = v3_norm(d);
-        if (!(distance < w->factor * base->separation) || distance <= direction_limit(p, 4)) continue;
+        if (!(distance < w->factor * base->separation) || distance <= direction_limit(p, 4))
+            continue;
         qpc_contact r = *base;
         r.weight[0] = on_i ? end == 0 : 1 - s;
         r.weight[1] = on_i ? end == 1 : s;
@@ -773,18 +787,19 @@ static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separati
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
     qpc_vec3 p[4];
     load_vt(w->x0, c, k, m, t, p);
-    if (beside_triangle(m, t, p, w->best * (c->radius + m->radius))) return;
+    if (beside_triangle(m, t, p, w->factor * (c->radius + m->radius))) return;
     keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4];
     load_ee(w->x0, c, k, m, e, p);
-    if (behind_edge(m, e, p, w->best * (c->radius + m->radius))) return;
+    if (behind_edge(m, e, p, w->factor * (c->radius + m->radius))) return;
     keep_smallest(w, false, p, c->radius + m->radius);
 }
 
-static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o, int32_t b) {
+static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
+                   int32_t b) {
     qpc_contact r = chain_contact(c, a, o, b);
     if (r.flags & QPC_CONTACT_NEAR_SELF) return;
     qpc_vec3 p[4];
@@ -794,13 +809,19 @@ static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_
 
 qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
                                   qpc_error *err) {
-    // Where there is contact something is nearer than 1.1, and wide lists are not needed.
+    // Where there is contact something is nearer than 1.1, and wide lists are not needed. Once
+    // made, they are kept for a while; what is found does not depend on them.
     walk w = {.det = det, .x0 = x, .x1 = x};
     for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
-        w.best = w.reach = pass == 0 ? 1.1 : 2;
+        w.best = w.reach = w.factor = pass == 0 ? 1.1 : 2;
         qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
         if (status != QPC_OK) return status;
         visit_all(&w, gap_vt, gap_ee, gap_cc);
+        det->content = pass == 0 ? det->content + 1 : 0;
+    }
+    if (det->content > 100) { // lists narrow as they renew
+        det->cover = QPC_COVER;
+        det->content = 0;
     }
     *ret_ratio = w.best;
     return QPC_OK;

@@ -63,7 +63,7 @@ qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
     for (int32_t i = 0; i < sys->n; i++)
         sys->diagonal[i] = sys->band[(int64_t)i * stride + sys->bandwidth];
     sys->factorizations++;
-    int32_t bad = qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor);
+    int32_t bad = qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor, 0);
     if (bad >= 0)
         return qpc_fail(err, QPC_ERR_NUMERIC,
                         "K is not positive definite and finite at row %d (node %d)", bad, bad / 3);
@@ -101,7 +101,9 @@ static double dot(const double *a, const double *b, int32_t count) {
     return (s0 + s2) + (s1 + s3);
 }
 
-static bool pivot_is_good(double d) { return d > 0 && d <= 1.7976931348623157e308; }
+static bool pivot_is_good(double d) {
+    return d > 0 && d <= 1.7976931348623157e308;
+}
 
 /// One row by dot products; false if the pivot is bad. out may be in.
 static bool factor_row(int32_t i, int32_t w, const double *in, double *factor) {
@@ -130,10 +132,10 @@ static bool factor_row(int32_t i, int32_t w, const double *in, double *factor) {
 }
 
 /// Half bandwidth 5, rows from 5 on: all five columns are there.
-static int32_t factor_cable(int32_t n, const double *K, double *factor) {
-    for (int32_t i = 0; i < n && i < CABLE; i++)
+static int32_t factor_cable(int32_t n, const double *K, double *factor, int32_t from) {
+    for (int32_t i = from; i < n && i < CABLE; i++)
         if (!factor_row(i, CABLE, K + (int64_t)i * STRIDE5, factor)) return i;
-    for (int32_t i = CABLE; i < n; i++) {
+    for (int32_t i = from > CABLE ? from : CABLE; i < n; i++) {
         const double *in = K + (int64_t)i * STRIDE5;
         double *out = factor + (int64_t)i * STRIDE5;
         const double *r5 = out - 5 * STRIDE5, *r4 = out - 4 * STRIDE5, *r3 = out - 3 * STRIDE5,
@@ -143,8 +145,7 @@ static int32_t factor_cable(int32_t n, const double *K, double *factor) {
         double u3 = in[2] - u5 * r3[3] - u4 * r3[4];
         double u2 = in[3] - u5 * r2[2] - u4 * r2[3] - u3 * r2[4];
         double u1 = in[4] - u5 * r1[1] - u4 * r1[2] - u3 * r1[3] - u2 * r1[4];
-        double l5 = u5 * r5[5], l4 = u4 * r4[5], l3 = u3 * r3[5], l2 = u2 * r2[5],
-               l1 = u1 * r1[5];
+        double l5 = u5 * r5[5], l4 = u4 * r4[5], l3 = u3 * r3[5], l2 = u2 * r2[5], l1 = u1 * r1[5];
         double d = in[5] - u5 * l5 - u4 * l4 - u3 * l3 - u2 * l2 - u1 * l1;
         out[0] = l5;
         out[1] = l4;
@@ -157,9 +158,10 @@ static int32_t factor_cable(int32_t n, const double *K, double *factor) {
     return -1;
 }
 
-int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor) {
-    if (bandwidth == CABLE) return factor_cable(n, K, factor);
-    for (int32_t i = 0; i < n; i++)
+int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor,
+                        int32_t from) {
+    if (bandwidth == CABLE) return factor_cable(n, K, factor, from);
+    for (int32_t i = from; i < n; i++)
         if (!factor_row(i, bandwidth, K + (int64_t)i * (bandwidth + 1), factor)) return i;
     return -1;
 }
@@ -231,41 +233,80 @@ void qpc_band_solve(int32_t n, int32_t bandwidth, const double *factor, double *
     }
 }
 
+/// Two right-hand sides side by side. Two pairs fit the registers of any x86-64 or arm64 with the
+/// five unknowns that the band of a cable needs; wider vectors would not without AVX.
+typedef double pair __attribute__((vector_size(16)));
+typedef double pair_at __attribute__((vector_size(16), aligned(8), may_alias));
+
+static inline pair band_step(pair v, double l0, double l1, double l2, double l3, double l4, pair a,
+                             pair b, pair c, pair d, pair e) {
+    return ((v - l0 * a) - (l1 * b + l2 * c)) - l3 * d - l4 * e;
+}
+
+static void solve_block_cable(int32_t n, const double *factor, double *x) {
+    const pair zero = {0, 0};
+    // y_{i-5} .. y_{i-1}, for both pairs. Left of column 0 they are zero, and so is L.
+    pair a = zero, b = zero, c = zero, d = zero, e = zero;
+    pair f = zero, g = zero, h = zero, p = zero, q = zero;
+    for (int32_t i = 0; i < n; i++) {
+        const double *l = factor + (int64_t)i * STRIDE5;
+        pair_at *xi = (pair_at *)(x + (int64_t)i * 4);
+        pair y = band_step(xi[0], l[0], l[1], l[2], l[3], l[4], a, b, c, d, e);
+        pair z = band_step(xi[1], l[0], l[1], l[2], l[3], l[4], f, g, h, p, q);
+        xi[0] = y;
+        xi[1] = z;
+        a = b, b = c, c = d, d = e, e = y;
+        f = g, g = h, h = p, p = q, q = z;
+    }
+    a = b = c = d = e = f = g = h = p = q = zero; // x_{i+5} .. x_{i+1}
+    for (int32_t i = n - 1; i >= 0; i--) {
+        const double *l = factor + (int64_t)i * STRIDE5 + CABLE; // L_ji at l[(j - i) * CABLE]
+        pair_at *xi = (pair_at *)(x + (int64_t)i * 4);
+        pair y = xi[0] * l[0], z = xi[1] * l[0];
+        if (i + CABLE < n) {
+            y = band_step(y, l[25], l[20], l[15], l[10], l[5], a, b, c, d, e);
+            z = band_step(z, l[25], l[20], l[15], l[10], l[5], f, g, h, p, q);
+        } else {
+            for (int32_t j = 1; i + j < n; j++) {
+                y -= l[j * CABLE] * xi[2 * j];
+                z -= l[j * CABLE] * xi[2 * j + 1];
+            }
+        }
+        xi[0] = y;
+        xi[1] = z;
+        a = b, b = c, c = d, d = e, e = y;
+        f = g, g = h, h = p, p = q, q = z;
+    }
+}
+
 void qpc_band_solve_block(int32_t n, int32_t bandwidth, const double *factor, double *x) {
+    if (bandwidth == CABLE) {
+        solve_block_cable(n, factor, x);
+        return;
+    }
     int32_t w = bandwidth;
     int64_t stride = w + 1;
+    pair_at *v = (pair_at *)x;
     for (int32_t i = 0; i < n; i++) {
-        int32_t first = i > w ? i - w : 0;
         const double *l = factor + (int64_t)i * stride - i + w;
-        double *xi = x + (int64_t)i * 4;
-        double v0 = xi[0], v1 = xi[1], v2 = xi[2], v3 = xi[3];
-        for (int32_t k = first; k < i; k++) {
-            const double *xk = x + (int64_t)k * 4;
-            v0 -= l[k] * xk[0];
-            v1 -= l[k] * xk[1];
-            v2 -= l[k] * xk[2];
-            v3 -= l[k] * xk[3];
+        pair y = v[2 * i], z = v[2 * i + 1];
+        for (int32_t k = i > w ? i - w : 0; k < i; k++) {
+            y -= l[k] * v[2 * k];
+            z -= l[k] * v[2 * k + 1];
         }
-        xi[0] = v0;
-        xi[1] = v1;
-        xi[2] = v2;
-        xi[3] = v3;
+        v[2 * i] = y;
+        v[2 * i + 1] = z;
     }
     for (int32_t i = 0; i < n; i++) {
-        double inverse = factor[(int64_t)i * stride + w];
-        for (int32_t c = 0; c < 4; c++) x[(int64_t)i * 4 + c] *= inverse;
+        v[2 * i] *= factor[(int64_t)i * stride + w];
+        v[2 * i + 1] *= factor[(int64_t)i * stride + w];
     }
     for (int32_t i = n - 1; i >= 0; i--) {
-        int32_t first = i > w ? i - w : 0;
         const double *l = factor + (int64_t)i * stride - i + w;
-        const double *xi = x + (int64_t)i * 4;
-        double v0 = xi[0], v1 = xi[1], v2 = xi[2], v3 = xi[3];
-        for (int32_t k = first; k < i; k++) {
-            double *xk = x + (int64_t)k * 4;
-            xk[0] -= l[k] * v0;
-            xk[1] -= l[k] * v1;
-            xk[2] -= l[k] * v2;
-            xk[3] -= l[k] * v3;
+        pair y = v[2 * i], z = v[2 * i + 1];
+        for (int32_t k = i > w ? i - w : 0; k < i; k++) {
+            v[2 * k] -= l[k] * y;
+            v[2 * k + 1] -= l[k] * z;
         }
     }
 }
@@ -273,29 +314,34 @@ void qpc_band_solve_block(int32_t n, int32_t bandwidth, const double *factor, do
 void qpc_band_multiply(int32_t n, int32_t bandwidth, const double *K, const double *x, double *y) {
     int32_t w = bandwidth;
     int64_t stride = w + 1;
-    if (w == CABLE && n > CABLE) {
-        for (int32_t i = 0; i < n; i++) y[i] = 0;
-        for (int32_t i = 0; i < CABLE; i++) {
-            const double *row = K + (int64_t)i * stride - i + w;
-            for (int32_t k = 0; k < i; k++) {
-                y[i] += row[k] * x[k];
-                y[k] += row[k] * x[i];
-            }
-            y[i] += row[i] * x[i];
-        }
-        for (int32_t i = CABLE; i < n; i++) {
+    if (w == CABLE) {
+        // y_{i-5} .. y_{i-1} so far, in registers; a place left of column 0 is zero.
+        double a = 0, b = 0, c = 0, d = 0, e = 0, before[CABLE] = {0};
+        for (int32_t i = 0; i < n; i++) {
             const double *row = K + (int64_t)i * STRIDE5;
-            double xi = x[i];
-            double *yk = y + i - CABLE;
             const double *xk = x + i - CABLE;
-            yk[0] += row[0] * xi;
-            yk[1] += row[1] * xi;
-            yk[2] += row[2] * xi;
-            yk[3] += row[3] * xi;
-            yk[4] += row[4] * xi;
-            yk[5] = ((row[0] * xk[0] + row[1] * xk[1]) + (row[2] * xk[2] + row[3] * xk[3])) +
-                    (row[4] * xk[4] + row[5] * xi);
+            double xi = x[i], sum;
+            if (i < CABLE) {
+                sum = row[5] * xi;
+                for (int32_t k = 0; k < i; k++) sum += row[k - i + CABLE] * x[k];
+            } else {
+                sum = ((row[0] * xk[0] + row[1] * xk[1]) + (row[2] * xk[2] + row[3] * xk[3])) +
+                      (row[4] * xk[4] + row[5] * xi);
+                y[i - CABLE] = a + row[0] * xi;
+            }
+            a = b + row[1] * xi;
+            b = c + row[2] * xi;
+            c = d + row[3] * xi;
+            d = e + row[4] * xi;
+            e = sum;
         }
+        before[0] = a;
+        before[1] = b;
+        before[2] = c;
+        before[3] = d;
+        before[4] = e;
+        int32_t last = n < CABLE ? n : CABLE;
+        for (int32_t k = 0; k < last; k++) y[n - last + k] = before[CABLE - last + k];
         return;
     }
     for (int32_t i = 0; i < n; i++) y[i] = 0;

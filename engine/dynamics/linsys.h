@@ -39,8 +39,10 @@ enum { QPC_LINSYS_BLOCK = 4 };
 void qpc_linsys_solve_block(qpc_linsys *sys, double *x);
 
 /// The kernels, on bare arrays of the shape above: for matrices that are not a step's K.
-/// Returns the first row whose pivot is not positive and finite, or -1. K may be factor.
-int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor);
+/// Returns the first row whose pivot is not positive and finite, or -1. Rows below `from` are taken as
+/// factored already (K has not changed there).
+int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor,
+                        int32_t from);
 void qpc_band_solve(int32_t n, int32_t bandwidth, const double *factor, double *x);
 void qpc_band_solve_block(int32_t n, int32_t bandwidth, const double *factor, double *x);
 void qpc_band_multiply(int32_t n, int32_t bandwidth, const double *K, const double *x, double *y);

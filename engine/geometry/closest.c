@@ -9,7 +9,8 @@ static void finish(qpc_closest *ret) {
         if (ret->weight[k] != 0) ret->mask |= 1u << k;
 }
 
-/// The part of b across a, twice over so that it is across to the last bit; *ret_along a is the rest.
+/// The part of b across a, twice over so that it is across to the last bit; *ret_along a is the
+/// rest.
 static qpc_vec3 across(qpc_vec3 a, qpc_vec3 b, double *ret_along) {
     double aa = v3_norm2(a), along = v3_dot(a, b) / aa;
     qpc_vec3 h = v3_madd(b, -along, a);
@@ -128,7 +129,6 @@ void qpc_closest_ee(const qpc_vec3 x[4], qpc_closest *ret) {
     ret->weight[2] = -(1 - t);
     ret->weight[3] = -t;
     qpc_vec3 da = v3_sub(x[1], x[0]), db = v3_sub(x[3], x[2]);
-    ret->parallel =
-        v3_norm2(v3_cross(da, db)) <= QPC_PARALLEL_SINE2 * v3_norm2(da) * v3_norm2(db);
+    ret->parallel = v3_norm2(v3_cross(da, db)) <= QPC_PARALLEL_SINE2 * v3_norm2(da) * v3_norm2(db);
     finish(ret);
 }

@@ -190,8 +190,7 @@ static qpc_status build_topology(qpc_mesh *m, qpc_error *err) {
         edges += i == 0 || low[a[i]] != low[a[i - 1]] || high[a[i]] != high[a[i - 1]];
     t->edge_count = edges;
     t->edge_vertex = qpc_alloc_array((size_t)edges, 2 * sizeof *t->edge_vertex);
-    t->edge_triangle_start =
-        qpc_alloc_array((size_t)edges + 1, sizeof *t->edge_triangle_start);
+    t->edge_triangle_start = qpc_alloc_array((size_t)edges + 1, sizeof *t->edge_triangle_start);
     t->vertex_edge = qpc_alloc_array((size_t)edges, 2 * sizeof *t->vertex_edge);
     if (t->edge_vertex == NULL || t->edge_triangle_start == NULL || t->vertex_edge == NULL)
         goto done;
@@ -210,7 +209,8 @@ static qpc_status build_topology(qpc_mesh *m, qpc_error *err) {
         }
         t->triangle_edge[3 * (int64_t)triangle + k] = edge;
         // A triangle that folds back on itself has an edge twice but counts once.
-        if (first || t->edge_triangle[filled - 1] != triangle) t->edge_triangle[filled++] = triangle;
+        if (first || t->edge_triangle[filled - 1] != triangle)
+            t->edge_triangle[filled++] = triangle;
     }
     t->edge_triangle_start[edges] = filled;
 
@@ -295,8 +295,7 @@ static qpc_status hash_mesh(qpc_mesh *m, qpc_error *err) {
 static qpc_status check_counts(int64_t vertices, int64_t elements, int64_t nodes_per_element,
                                const qpc_mesh_limits *limits, qpc_error *err) {
     if (nodes_per_element < 2 || nodes_per_element > 4)
-        return qpc_fail(err, QPC_ERR_INVALID,
-                        "a mesh has 2, 3 or 4 nodes per element, not %lld",
+        return qpc_fail(err, QPC_ERR_INVALID, "a mesh has 2, 3 or 4 nodes per element, not %lld",
                         (long long)nodes_per_element);
     if (vertices < 0 || elements < 0)
         return qpc_fail(err, QPC_ERR_INVALID, "a mesh cannot have %lld vertices and %lld elements",
@@ -374,8 +373,8 @@ static qpc_status complete(qpc_mesh *m, qpc_mesh **ret, qpc_mesh_report *report,
     if (m->nodes_per_element == 3) {
         if ((status = build_topology(m, err)) != QPC_OK) goto failed;
         for (int32_t e = 0; e < m->topology.edge_count; e++) {
-            int32_t triangles = m->topology.edge_triangle_start[e + 1] -
-                                m->topology.edge_triangle_start[e];
+            int32_t triangles =
+                m->topology.edge_triangle_start[e + 1] - m->topology.edge_triangle_start[e];
             local.boundary_edge_count += triangles == 1;
             local.nonmanifold_edge_count += triangles > 2;
         }
@@ -447,12 +446,24 @@ void qpc_mesh_unref(const qpc_mesh *mesh) {
         free_mesh(mesh->self);
 }
 
-int32_t qpc_mesh_nodes_per_element(const qpc_mesh *mesh) { return mesh->nodes_per_element; }
-int64_t qpc_mesh_vertex_count(const qpc_mesh *mesh) { return mesh->vertex_count; }
-int64_t qpc_mesh_element_count(const qpc_mesh *mesh) { return mesh->element_count; }
-const double *qpc_mesh_vertices(const qpc_mesh *mesh) { return mesh->vertices; }
-const int32_t *qpc_mesh_elements(const qpc_mesh *mesh) { return mesh->elements; }
-const uint8_t *qpc_mesh_sha256(const qpc_mesh *mesh) { return mesh->sha256; }
+int32_t qpc_mesh_nodes_per_element(const qpc_mesh *mesh) {
+    return mesh->nodes_per_element;
+}
+int64_t qpc_mesh_vertex_count(const qpc_mesh *mesh) {
+    return mesh->vertex_count;
+}
+int64_t qpc_mesh_element_count(const qpc_mesh *mesh) {
+    return mesh->element_count;
+}
+const double *qpc_mesh_vertices(const qpc_mesh *mesh) {
+    return mesh->vertices;
+}
+const int32_t *qpc_mesh_elements(const qpc_mesh *mesh) {
+    return mesh->elements;
+}
+const uint8_t *qpc_mesh_sha256(const qpc_mesh *mesh) {
+    return mesh->sha256;
+}
 
 const qpc_topology *qpc_mesh_topology(const qpc_mesh *mesh) {
     return mesh->has_topology ? &mesh->topology : NULL;

@@ -115,7 +115,9 @@ static bool collinear(qpc_vec3 a, qpc_vec3 b, qpc_vec3 c) {
     return turn(a, b, c, 0) == 0 && turn(a, b, c, 1) == 0 && turn(a, b, c, 2) == 0;
 }
 
-static bool between(double x, double a, double b) { return a < b ? a <= x && x <= b : b <= x && x <= a; }
+static bool between(double x, double a, double b) {
+    return a < b ? a <= x && x <= b : b <= x && x <= a;
+}
 
 static bool point_on_segment(qpc_vec3 p, qpc_vec3 a, qpc_vec3 b) {
     return between(p.x, a.x, b.x) && between(p.y, a.y, b.y) && between(p.z, a.z, b.z) &&

@@ -1,18 +1,18 @@
-/// Dual active set (Goldfarb & Idnani 1983) on the Delassus operator of the working set.
+/// Dual active set (Goldfarb & Idnani 1983) on the Delassus operator of the working set (T34, T35).
 ///
 /// Starts from the unconstrained K^-1 b or from last step's multipliers and keeps, at all times,
-/// J_W x = c_W with lambda >= 0 on inequalities of W and K x = b - J_W' lambda. One violated row p at
-/// a time is pushed in:
+/// J_W x = c_W with lambda >= 0 on inequalities of W and K x = b - J_W' lambda. One violated row p
+/// at a time is pushed in:
 ///
 ///     r = A_WW^-1 J_W K^-1 J_p'     q = J_p' - J_W' r     w = K^-1 q     d = q'w
 ///     moving lambda_p by +t takes lambda_W by -t r, x by -t w, and the violation by -t d.
 ///
 /// Either the violation is gone first (p joins W) or a multiplier of W hits zero first (that row
 /// leaves, and p goes on). The dual objective rises at every step, so nothing cycles in exact
-/// arithmetic, dependent rows are exchanged instead of perturbed, and a row that can neither join nor
-/// push anything out proves that the rows contradict. d is formed as a norm, not as a difference,
-/// and so tells dependence down to angles of 1e-7. Sums and ties (key, then number) have a fixed order.
-/// Runs on the worker in the world; memory from the arena.
+/// arithmetic, dependent rows are exchanged instead of perturbed, and a row that can neither join
+/// nor push anything out proves that the rows contradict. d is formed as a norm, not as a
+/// difference, and so tells dependence down to angles of 1e-7. Sums and ties (key, then number)
+/// have a fixed order. Runs on the worker in the world; memory from the arena.
 #include "engine/solver/delassus.h"
 #include "engine/solver/work.h"
 
@@ -20,19 +20,20 @@
 #include <math.h>
 #include <string.h>
 
-static const double FEASIBLE = 1e-11;     // rows hold when viol <= FEASIBLE kt S, or at round-off
-static const double GOOD_ENOUGH = 5e-10;  // the same for a row that can be mended no further
-static const double DEPENDENT = 1e-14;    // d / a_pp of a row nearly in the span of W
-static const double NOISE = 1e-26;        // d / a_pp that may be round-off of zero
-static const double FAR = 100;            // no answer is further off than this many S
-static const double HUGE_PUSH = 1e8;      // lambda kt / S whose round-off would show in K x + J'lambda
+static const double FEASIBLE = 1e-11;    // rows hold when viol <= FEASIBLE kt S, or at round-off
+static const double GOOD_ENOUGH = 5e-10; // the same for a row that can be mended no further
+static const double DEPENDENT = 1e-14;   // d / a_pp of a row nearly in the span of W
+static const double NOISE = 1e-26;       // d / a_pp that may be round-off of zero
+static const double FAR = 100;           // no answer is further off than this many S
+static const double HUGE_PUSH = 1e8; // lambda kt / S whose round-off would show in K x + J'lambda
 static const double BUILD_DEPENDENT = 1e-9; // the same in a warm build, where d is a difference and
-                                           // a row left out comes back if it is missed
+                                            // a row left out comes back if it is missed
 
 enum {
     REFRESH_EVERY = 50,   // major steps between recomputations of x from lambda
     NO_RISE_REBUILD = 30, // major steps without rise of the dual objective
     NO_RISE_STOP = 120,
+    REFINE_MOST = 6,
     FIRST_CAPACITY = 64,
 };
 
@@ -43,22 +44,24 @@ typedef struct das {
     const qpc_qp *qp;
     const double *shift; // or NULL
     qpc_delassus del;
-    double *x, *lambda;  // (n), (m)
-    double *z, *q, *w;   // (n) K^-1 J_p', J_p' - J_W' r, K^-1 q
-    double *a, *r, *e;   // (n + 2) by place in W: J_W z, r, scratch. W is independent: count <= n
-    double *block;       // (n x 4) right-hand sides of a warm build
-    double *a_diag;      // (m) A_ii of rows that have been looked at, else 0
-    uint8_t *state;      // (m) enum row_state
-    int32_t *list;       // (m) candidates of a warm build
+    double *x, *lambda; // (n), (m)
+    double *z, *q, *w;  // (n) K^-1 J_p', J_p' - J_W' r, K^-1 q
+    double *a, *r, *e;  // (n + 2) by place in W: J_W z, r, scratch. W is independent: count <= n
+    double *block;      // (n x 4) right-hand sides of a warm build
+    double *a_diag;     // (m) A_ii of rows that have been looked at, else 0
+    uint8_t *state;     // (m) enum row_state
+    int32_t *list;      // (m) candidates of a warm build
     double scale;
-    int32_t max_count;   // most rows W may hold
+    int32_t max_count; // most rows W may hold
     bool least_index;
-    int32_t unproven;    // rows that could neither join nor be shown to contradict
+    int32_t unproven; // rows that could neither join nor be shown to contradict
     qpc_solver_report *report;
     qpc_error *err;
 } das;
 
-static double shift_of(const das *s, int32_t row) { return s->shift != NULL ? s->shift[row] : 0; }
+static double shift_of(const das *s, int32_t row) {
+    return s->shift != NULL ? s->shift[row] : 0;
+}
 
 /// J_i x - c_i - shift_i lambda_i: > 0 where an inequality is violated.
 static double excess(const das *s, int32_t row) {
@@ -209,8 +212,10 @@ static bool build(das *s) {
     for (int32_t i = 0; i < qp->m; i++) {
         if (s->state[i] == EMPTY) continue;
         s->state[i] = OUT;
-        if (qp->equality[i] || s->lambda[i] > 0) s->list[count++] = i;
-        else s->lambda[i] = 0;
+        if (qp->equality[i] || s->lambda[i] > 0)
+            s->list[count++] = i;
+        else
+            s->lambda[i] = 0;
     }
     sort_list(s, count);
     for (int32_t first = 0; first < count; first += QPC_LINSYS_BLOCK) {
@@ -279,7 +284,8 @@ static double look_at(das *s, int32_t p) {
     return s->a_diag[p] = qpc_row_dot(s->qp, p, s->z) + shift_of(s, p);
 }
 
-/// r, q, w and d of row p against W (z is there). *ret_error: what J_W w should be and is not, relative.
+/// r, q, w and d of row p against W (z is there). *ret_error: what J_W w should be and is not,
+/// relative.
 static double direction(das *s, int32_t p, double a_pp, double *ret_error) {
     const qpc_qp *qp = s->qp;
     int32_t count = s->del.count;
@@ -288,7 +294,8 @@ static double direction(das *s, int32_t p, double a_pp, double *ret_error) {
     for (int32_t i = 0; i < count; i++) s->a[i] = qpc_row_dot(qp, s->del.row[i], s->z);
     memcpy(s->r, s->a, (size_t)count * sizeof(double));
     qpc_delassus_solve(&s->del, s->r);
-    for (int32_t pass = 0; pass < 3; pass++) {
+    double before = HUGE_VAL;
+    for (int32_t pass = 0;; pass++) {
         memset(s->q, 0, (size_t)qp->n * sizeof(double));
         qpc_row_add(qp, p, 1, s->q);
         for (int32_t i = 0; i < count; i++)
@@ -309,7 +316,9 @@ static double direction(das *s, int32_t p, double a_pp, double *ret_error) {
         }
         *ret_error = worst;
         if (count == 0 || (worst <= 1e-11 && (d >= 1e-6 * a_pp || pass > 0))) break;
-        if (pass == 2) break;
+        // Refine r while that helps.
+        if (pass == REFINE_MOST || worst > 0.5 * before) break;
+        before = worst;
         qpc_delassus_solve(&s->del, s->e);
         for (int32_t i = 0; i < count; i++) s->r[i] += s->e[i];
     }
@@ -329,9 +338,9 @@ static void leave_to_working_set(das *s, int32_t p) {
     s->report->implied++;
 }
 
-/// y = (1 at p, -r on W; times the sign of the miss) has J'y = q, and y'(J x - c) = v > 0 at the present
-/// x: any point that satisfies the rows is at least v / |q|_{K^-1} away. A proof if that is further
-/// than anything in the problem, v and |q| taken with the round-off they may carry.
+/// y = (1 at p, -r on W; times the sign of the miss) has J'y = q, and y'(J x - c) = v > 0 at the
+/// present x: any point that satisfies the rows is at least v / |q|_{K^-1} away. A proof if that is
+/// further than anything in the problem, v and |q| taken with the round-off they may carry.
 static bool proves_infeasible(const das *s, int32_t p, double sigma, double d, double size) {
     double v = sigma * excess(s, p), doubt = qpc_row_size(s->qp, p, s->x);
     for (int32_t i = 0; i < s->del.count; i++) {
@@ -388,8 +397,9 @@ static verdict push_row(das *s, int32_t p, double *ret_rise) {
             leave_to_working_set(s, p);
             return GO_ON;
         }
-        // Nearly in the span: x would have to move by violation / sqrt(d) to mend it. Within reach of
-        // anything in the problem that is what must be done, beyond it the row counts as dependent.
+        // Nearly in the span: x would have to move by violation / sqrt(d) to mend it. Within reach
+        // of anything in the problem that is what must be done, beyond it the row counts as
+        // dependent.
         double size = a_pp;
         for (int32_t i = 0; i < s->del.count; i++)
             size += s->r[i] * s->r[i] * s->a_diag[s->del.row[i]];
@@ -456,7 +466,8 @@ static verdict push_row(das *s, int32_t p, double *ret_rise) {
     }
 }
 
-/// The most violated row outside W (in units of kt), or the first by key and number; -1 if all hold.
+/// The most violated row outside W (in units of kt), or the first by key and number; -1 if all
+/// hold.
 static int32_t choose(const das *s) {
     const qpc_qp *qp = s->qp;
     int32_t best = -1;
@@ -468,10 +479,12 @@ static int32_t choose(const das *s) {
         if (!(violation > 0)) continue;
         double depth = violation / s->work->kt[i];
         bool better;
-        if (best < 0) better = true;
+        if (best < 0)
+            better = true;
         else if (s->least_index || depth == most)
             better = qp->key[i] < qp->key[best] || (qp->key[i] == qp->key[best] && i < best);
-        else better = depth > most;
+        else
+            better = depth > most;
         if (!better || violation <= tolerance(s, i)) continue;
         most = depth;
         best = i;
@@ -563,13 +576,14 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
     }
 
-    int64_t limit = options->max_iterations > 0 ? options->max_iterations
-                                                : 100 + 20 * ((int64_t)qp->n + qp->m);
+    int64_t limit =
+        options->max_iterations > 0 ? options->max_iterations : 100 + 20 * ((int64_t)qp->n + qp->m);
     int32_t major = 0, no_rise = 0, polished = 0;
     for (;;) {
         int32_t p = choose(&s);
         if (p < 0) {
-            // Polishing may show a row that round-off had hidden: go on from there, but not for ever.
+            // Polishing may show a row that round-off had hidden: go on from there, but not for
+            // ever.
             polish(&s);
             if (polished++ == 3 || choose(&s) < 0) break;
             continue;
@@ -583,8 +597,10 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         if (v == NO_MEMORY) return QPC_SOLVER_MEMORY(err, work);
         if (v == CONTRADICTION) break;
         major++;
-        if (rise > 1e-16 * s.scale * s.scale) no_rise = 0;
-        else no_rise++;
+        if (rise > 1e-16 * s.scale * s.scale)
+            no_rise = 0;
+        else
+            no_rise++;
         bool tired = no_rise > 0 && no_rise % NO_RISE_REBUILD == 0;
         if (v == REBUILD || tired) {
             report->rebuilds++;

@@ -1,10 +1,11 @@
-/// Conjugate gradients on [K J_A'; J_A -L], after sections 5.1 and 7.2 of the 2006 paper.
+/// Conjugate gradients on [K J_A'; J_A -L], after sections 5.1 and 7.2 of the 2006 paper (T31).
 ///
 /// For comparison with the paper, not for use: the matrix is indefinite (CG may break down), L
-/// leaves every active row short by L_i lambda_i, and the watch list keeps the loop finite by giving
-/// rows up. Algorithm 1: start from the warm set, solve, drop rows that pull, add rows that are violated,
-/// until nothing changes; a row that toggles more than TOGGLES times goes on the watch list and is
-/// left out for the rest of the solve. Runs on the worker in the world; memory from the arena.
+/// leaves every active row short by L_i lambda_i, and the watch list keeps the loop finite by
+/// giving rows up. Algorithm 1: start from the warm set, solve, drop rows that pull, add rows that
+/// are violated, until nothing changes; a row that toggles more than TOGGLES times goes on the
+/// watch list and is left out for the rest of the solve. Runs on the worker in the world; memory
+/// from the arena.
 #include "engine/solver/work.h"
 
 #include <math.h>
@@ -15,8 +16,8 @@ enum { TOGGLES = 3 };
 typedef struct cg {
     const qpc_work *work;
     const qpc_qp *qp;
-    double *L;           // (m)
-    double *v, *r, *p, *q; // (n + m) unknowns (dv, lambda_A), residual, direction, A p
+    double *L;                 // (m)
+    double *v, *r, *p, *q;     // (n + m) unknowns (dv, lambda_A), residual, direction, A p
     uint8_t *active, *toggles; // (m)
     bool broke_down;
     int32_t restarts;
@@ -50,8 +51,10 @@ static int32_t iterate(cg *s) {
     double rhs2 = dot(qp->b, qp->b, qp->n);
     for (int32_t i = 0; i < qp->m; i++) {
         rows += s->active[i];
-        if (s->active[i]) rhs2 += qp->c[i] * qp->c[i];
-        else s->v[qp->n + i] = 0;
+        if (s->active[i])
+            rhs2 += qp->c[i] * qp->c[i];
+        else
+            s->v[qp->n + i] = 0;
     }
     int32_t cap = 3 * qp->n + rows; // the paper's own bound
     multiply(s, s->v, s->q);
@@ -147,8 +150,10 @@ qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *
             changed = true;
             s.active[i] = want;
             if (s.toggles[i] < 255) s.toggles[i]++;
-            if (want) report->adds++;
-            else report->drops++;
+            if (want)
+                report->adds++;
+            else
+                report->drops++;
             if (!want && s.toggles[i] > TOGGLES) report->implied++; // on the watch list
         }
         if (!changed) {

@@ -1,65 +1,77 @@
-/// Semismooth Newton on the augmented Lagrangian.
+/// Semismooth Newton on the augmented Lagrangian (T33).
 ///
 ///     phi(x) = 1/2 x'Kx - b'x + sum_i R_i/2 (J_i x - c_i + mu_i / R_i)_+^2     R_i = rhoF / kt_i^2
 ///
 /// (no + on equalities) is convex and piecewise quadratic. A Newton step takes the rows with
-/// u_i = mu_i + R_i (J_i x - c_i) > 0 as active, solves (K + J_A'R_A J_A) d = -grad, and goes to the
-/// exact minimum along d. When a full step leaves the active set as it was, x minimises phi, and
-/// mu <- (u)_+ is the next multiplier. Many rows change at once, and dependent rows need no care.
+/// u_i = mu_i + R_i (J_i x - c_i) > 0 as active, solves (K + J_A'R_A J_A) d = -grad, and goes to
+/// the exact minimum along d. When a full step leaves the active set as it was, x minimises phi,
+/// and mu <- (u)_+ is the next multiplier. Many rows change at once, and dependent rows need no
+/// care.
 ///
-/// The matrix: rows whose columns lie within the band of K keep it banded (a cable's contacts); rows
-/// that reach further enter by the Woodbury formula on the banded factor up to FAR_DIRECT of them,
-/// and by conjugate gradients preconditioned with the banded part beyond (or, under `auto`, are left
-/// to active-set, which is faster there). The first minimum is taken at a small rhoF: it finds nearly
-/// the right set in a fraction of the Newton steps that the final one needs from afar.
-/// It cannot prove that rows contradict: it stops at its limits then. Runs on the worker in the world;
-/// memory from the arena.
+/// The matrix: rows whose columns lie within the band of K keep it banded (a cable's contacts);
+/// rows that reach further enter by the Woodbury formula on the banded factor up to FAR_DIRECT of
+/// them, and by conjugate gradients preconditioned with the banded part beyond (or, under `auto`,
+/// are left to active-set, which is faster there). The first minimum is taken at a small rhoF: it
+/// finds nearly the right set in a fraction of the Newton steps that the final one needs from afar.
+/// It cannot prove that rows contradict: it stops at its limits then. Runs on the worker in the
+/// world; memory from the arena.
 #include "engine/solver/work.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+static const double SMALL_COMP = 1e-14; // sum |lambda s| / S^2: dv is known to 1e-7 then
 static const double RHO_FIRST = 1e2, RHO = 1e6, RHO_MOST = 1e9;
 
 enum {
     OUTER_MOST = 40,
     INNER_MOST = 100, // Newton steps per multiplier update
-    FAR_DIRECT = 128,  // active rows beyond the band that Woodbury takes
-    FAR_MOST = 800,    // up to which active-set beats CG
+    FAR_DIRECT = 128, // active rows beyond the band that Woodbury takes
+    FAR_MOST = 800,   // up to which active-set beats CG
+    FEW = 12,         // missed rows that need no soft start
     SLOW_MOST = 6,    // multiplier updates in a row that do not help
 };
 
 typedef struct alm {
     const qpc_work *work;
     const qpc_qp *qp;
-    double *x;            // (n)
-    double *mu;           // (m) the caller's lambda
-    double *R, *u, *g, *Jd, *trial; // (m)
+    double *x;                        // (n)
+    double *mu;                       // (m) the caller's lambda
+    double *R, *u, *g, *Jd, *trial;   // (m)
     uint8_t *active, *factored, *far; // (m) now; in the factor; columns beyond the band
     double *grad, *d, *t, *rd;        // (n)
     double *band, *factor;            // K + near rows
     int64_t band_size;
-    int32_t far_rows;     // rows that reach beyond the band
-    int32_t far_count;    // active ones
-    int32_t *far_row;     // (far_rows)
-    double *Y;            // blocks of (n x 4): B^-1 J_far'
-    double *S;            // packed factor of R^-1 + J_far Y, as in delassus.c
-    double *e;            // (FAR_DIRECT)
-    double *cg;           // (3 n) CG
+    int32_t far_rows;  // rows that reach beyond the band
+    int32_t far_count; // active ones
+    int32_t *far_row;  // (far_rows)
+    double *Y;         // blocks of (n x 4): B^-1 J_far'
+    double *S;         // packed factor of R^-1 + J_far Y, as in delassus.c
+    double *e;         // (FAR_DIRECT)
+    double *cg;        // (3 n) CG
     bool have_factor;
-    bool hand_over;       // stop where active-set is faster
+    bool hand_over; // stop where active-set is faster
     qpc_solver_report *report;
 } alm;
 
-static bool far_direct(const alm *s) { return s->far_count <= FAR_DIRECT; }
+static bool far_direct(const alm *s) {
+    return s->far_count <= FAR_DIRECT;
+}
 
-/// Factor of K + J_A'R J_A for the present active set.
+/// Factor of K + J_A'R J_A for the present active set. Rows of the matrix above the first unknown
+/// of any row that came or went are as they were, and so is their part of the factor.
 static bool factor(alm *s) {
     const qpc_qp *qp = s->qp;
-    int32_t n = qp->n, w = qp->sys->bandwidth;
+    int32_t n = qp->n, w = qp->sys->bandwidth, from = s->have_factor ? n : 0;
     int64_t stride = w + 1;
-    memcpy(s->band, qp->sys->band, (size_t)s->band_size * sizeof(double));
+    for (int32_t i = 0; i < qp->m && s->have_factor; i++) {
+        if (s->active[i] == s->factored[i] || s->far[i]) continue;
+        int32_t first = qp->column[qp->row_start[i]];
+        if (first < from) from = first;
+    }
+    memcpy(s->band + from * stride, qp->sys->band + from * stride,
+           (size_t)(s->band_size - from * stride) * sizeof(double));
     s->far_count = 0;
     for (int32_t i = 0; i < qp->m; i++) {
         s->factored[i] = s->active[i];
@@ -70,13 +82,14 @@ static bool factor(alm *s) {
         }
         int32_t first = qp->row_start[i], last = qp->row_start[i + 1];
         for (int32_t k = first; k < last; k++) {
+            if (qp->column[k] < from) continue;
             double v = s->R[i] * qp->value[k];
             double *row = s->band + (int64_t)qp->column[k] * stride + (w - qp->column[k]);
             for (int32_t l = first; l <= k; l++) row[qp->column[l]] += v * qp->value[l];
         }
     }
     s->report->factorizations++;
-    s->have_factor = qpc_band_factor(n, w, s->band, s->factor) < 0;
+    s->have_factor = qpc_band_factor(n, w, s->band, s->factor, from) < 0;
     if (!s->have_factor) return false;
     if (s->hand_over && s->far_count > FAR_DIRECT && s->far_count <= FAR_MOST) return false;
     if (s->far_count == 0 || !far_direct(s)) return true;
@@ -185,8 +198,8 @@ static void solve(alm *s, const double *rhs, double *d) {
     }
 }
 
-/// Whether u of row i says other than `now`. Within round-off of zero it says nothing, so that weakly
-/// active rows do not flip for ever.
+/// Whether u of row i says other than `now`. Within round-off of zero it says nothing, so that
+/// weakly active rows do not flip for ever.
 static bool flips(const alm *s, int32_t i, double u, bool now) {
     if (s->qp->equality[i] || (u > 0) == now || s->work->kt2[i] == 0) return false;
     return fabs(u) > 16 * DBL_EPSILON * (s->R[i] * qpc_row_size(s->qp, i, s->x));
@@ -218,11 +231,15 @@ static double line_search(const alm *s, double slope0, double curve0) {
                 curve += s->R[i] * s->Jd[i] * s->Jd[i];
             }
         }
-        if (slope > 0) high = t;
-        else low = t;
+        if (slope > 0)
+            high = t;
+        else
+            low = t;
         double next = t - slope / curve;
-        if (!(next > low)) next = high < HUGE_VAL ? 0.5 * (low + high) : low;
-        else if (!(next < high)) next = 0.5 * (low + high);
+        if (!(next > low))
+            next = high < HUGE_VAL ? 0.5 * (low + high) : low;
+        else if (!(next < high))
+            next = 0.5 * (low + high);
         if (!(fabs(next - t) > 1e-14 * t)) return next > 0 ? next : t;
         t = next;
     }
@@ -274,9 +291,9 @@ static void set_penalty(alm *s, double rho) {
     s->have_factor = false;
 }
 
-/// Minimise phi from x for the present mu. Returns false if a limit or a lost factor stops it; x and
-/// u are those of the last point in any case. K x - b and J x - c are formed afresh at the start
-/// and carried along by K d and J d from there.
+/// Minimise phi from x for the present mu. Returns false if a limit or a lost factor stops it; x
+/// and u are those of the last point in any case. K x - b and J x - c are formed afresh at the
+/// start and carried along by K d and J d from there.
 static bool minimise(alm *s, bool warm, int32_t limit) {
     const qpc_qp *qp = s->qp;
     int32_t n = qp->n, m = qp->m;
@@ -320,8 +337,8 @@ static bool minimise(alm *s, bool warm, int32_t limit) {
         }
         // A step below round-off ends it as well: nothing along d can be told from noise.
         if (same || curve <= 1e-30 * s->work->scale * s->work->scale) {
-            // Multipliers from the same J x - c that made the right-hand side: its round-off, times R,
-            // then cancels in K x - b + J'u.
+            // Multipliers from the same J x - c that made the right-hand side: its round-off, times
+            // R, then cancels in K x - b + J'u.
             for (int32_t i = 0; i < n; i++) s->x[i] += s->d[i];
             memcpy(s->u, s->trial, (size_t)m * sizeof(double));
             return true;
@@ -339,17 +356,18 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
                                         bool hand_over, double *x, double *lambda,
                                         qpc_solver_report *report, qpc_error *err) {
     const qpc_qp *qp = work->qp;
-    alm s = {.work = work, .qp = qp, .x = x, .mu = lambda, .hand_over = hand_over, .report = report};
+    alm s = {
+        .work = work, .qp = qp, .x = x, .mu = lambda, .hand_over = hand_over, .report = report};
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
-    bool warm = false;
+    bool warm = false, improved = false;
     for (int32_t i = 0; i < qp->m; i++) {
         if (work->kt2[i] == 0) lambda[i] = 0;
         warm |= lambda[i] != 0;
     }
     memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
-    double rho = RHO_FIRST, best = DBL_MAX;
+    double rho = work->missed > FEW ? RHO_FIRST : RHO, best = DBL_MAX;
     set_penalty(&s, rho);
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : 400, slow = 0;
     for (int32_t outer = 0; outer < OUTER_MOST; outer++) {
@@ -363,8 +381,13 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         }
         qpc_residuals residuals = qpc_work_residuals(work, x, lambda, s.grad, s.t);
         if (qpc_work_accepts(&residuals, options, 0.25)) {
+            // Accepted; one more update with the factor at hand squares the error bound away.
             report->outcome = QPC_OUTCOME_OPTIMAL;
-            break;
+            if (residuals.comp <= SMALL_COMP || improved || !done) break;
+            improved = true;
+        } else if (improved) {
+            improved = false; // never worse than what was accepted, up to round-off
+            report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
         }
         if (!done || !isfinite(runaway)) break;
         if (rho < RHO) {

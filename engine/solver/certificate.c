@@ -1,4 +1,5 @@
-/// The certificate of a solved QP: its own arithmetic over K, J, b, c, straight from the definitions.
+/// The certificate of a solved QP (T32): its own arithmetic over K, J, b, c, straight from the
+/// definitions.
 ///
 /// Shares nothing with the solvers except the factor behind K^-1, whose own error is shown in
 /// solve_check. Runs on the worker in the world; memory from the arena, given back.

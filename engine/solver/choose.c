@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { AUTO_NEWTON_STEPS = 60 };
+enum { AUTO_NEWTON_STEPS = 100 };
 
 qpc_solver_options qpc_solver_options_default(void) {
     return (qpc_solver_options){
@@ -41,38 +41,67 @@ bool qpc_solver_from_name(const char *name, qpc_solver_id *ret) {
     return false;
 }
 
+/// How far residuals are from acceptance: <= 1 is accepted. A NaN is as far as it gets.
+static double shortfall(const qpc_residuals *residuals, const qpc_solver_options *options) {
+    double a = residuals->natural / options->residual_tolerance;
+    double b = residuals->stat / options->stat_tolerance;
+    double worst = a > b ? a : b;
+    return isfinite(a) && isfinite(b) ? worst : DBL_MAX;
+}
+
 static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *options, double *x,
                            double *lambda, double *r, double *z, qpc_solver_report *report,
                            qpc_error *err) {
+    size_t n = (size_t)work->qp->n, m = (size_t)work->qp->m;
+    double *first_x = qpc_arena_array(work->arena, n, sizeof *first_x);
+    double *first_lambda = qpc_arena_array(work->arena, m, sizeof *first_lambda);
+    double *warm = qpc_arena_array(work->arena, m, sizeof *warm);
+    if (first_x == NULL || first_lambda == NULL || warm == NULL)
+        return QPC_SOLVER_MEMORY(err, work);
+    memcpy(warm, lambda, m * sizeof *lambda);
     // A few dozen Newton steps: where it needs more, active-set is the faster one.
     qpc_solver_options bounded = *options;
     if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS;
     qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
-    int32_t iterations = report->iterations;
-    // Multipliers of rows that contradict run away: start afresh from those.
-    double largest = 0;
-    for (int32_t i = 0; i < work->qp->m; i++) {
+
+    // Keep what it reached: the best of both is the answer.
+    memcpy(first_x, x, n * sizeof *x);
+    memcpy(first_lambda, lambda, m * sizeof *lambda);
+    qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
+    double first_short = shortfall(&residuals, options), largest = 0;
+    qpc_solver_report first = *report;
+
+    // Multipliers of rows that contradict run away: start afresh from those. Where the first engine
+    // hardly began, its multipliers say nothing yet.
+    for (size_t i = 0; i < m; i++) {
         double l = fabs(lambda[i]) * work->kt[i];
         if (!(l <= largest)) largest = l;
     }
-    if (!(largest <= 1e6 * work->scale))
-        memset(lambda, 0, (size_t)work->qp->m * sizeof(double));
-    qpc_solver_report second = {.iterations = iterations, .factorizations = report->factorizations};
-    status = qpc_active_set_run(work, options, NULL, x, lambda, &second, err);
-    *report = second;
+    if (!(largest <= 1e6 * work->scale)) memset(lambda, 0, m * sizeof *lambda);
+    if (first.iterations <= 1) memcpy(lambda, warm, m * sizeof *lambda);
+    *report =
+        (qpc_solver_report){.iterations = first.iterations, .factorizations = first.factorizations};
+    status = qpc_active_set_run(work, options, NULL, x, lambda, report, err);
     report->fell_back = true;
-    if (status == QPC_OK && (report->outcome == QPC_OUTCOME_STALLED ||
-                             report->outcome == QPC_OUTCOME_OPTIMAL)) {
-        // What decides is the residuals: out of better steps may be good enough, and its own
-        // optimum may be short of what was asked.
-        qpc_solver_options inexact = *options;
-        inexact.exact = false;
-        qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
-        report->outcome = qpc_work_accepts(&residuals, &inexact, 1) ? QPC_OUTCOME_OPTIMAL
-                                                                     : QPC_OUTCOME_STALLED;
+    if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
+
+    // What decides is the residuals: out of better steps may be good enough, and its own optimum
+    // may be short of what was asked.
+    residuals = qpc_work_residuals(work, x, lambda, r, z);
+    double second_short = shortfall(&residuals, options);
+    if (second_short <= 1) {
+        report->outcome = QPC_OUTCOME_OPTIMAL;
+        return QPC_OK;
     }
-    return status;
+    if (report->outcome == QPC_OUTCOME_OPTIMAL) report->outcome = QPC_OUTCOME_STALLED;
+    if (first_short < second_short) {
+        memcpy(x, first_x, n * sizeof *x);
+        memcpy(lambda, first_lambda, m * sizeof *lambda);
+        report->engine = first.engine;
+        report->outcome = first_short <= 1 ? QPC_OUTCOME_OPTIMAL : first.outcome;
+    }
+    return QPC_OK;
 }
 
 qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
@@ -94,8 +123,17 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
         goto out;
     }
     for (size_t i = 0; i < m; i++) l[i] = qp->equality[i] || lambda[i] > 0 ? lambda[i] : 0;
+    if (work.missed == 0 && id != QPC_SOLVER_COUNT) {
+        // The free motion satisfies every row: it is the answer, whatever the warm start said.
+        local.engine = id == QPC_SOLVER_AUTO ? QPC_SOLVER_AUGMENTED_LAGRANGIAN : id;
+        memcpy(x, work.free_dv, n * sizeof *x);
+        memset(l, 0, m * sizeof *l);
+        goto finish;
+    }
     switch (id) {
-    case QPC_SOLVER_AUTO: status = run_auto(&work, options, x, l, r, z, &local, err); break;
+    case QPC_SOLVER_AUTO:
+        status = run_auto(&work, options, x, l, r, z, &local, err);
+        break;
     case QPC_SOLVER_AUGMENTED_LAGRANGIAN:
         status = qpc_augmented_lagrangian_run(&work, options, false, x, l, &local, err);
         break;
@@ -112,9 +150,12 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
         status = qpc_augmented_cg_run(&work, options, x, l, &local, err);
         break;
     case QPC_SOLVER_COUNT:
-    default: status = qpc_fail(err, QPC_ERR_INTERNAL, "no solver has number %d", (int)id); break;
+    default:
+        status = qpc_fail(err, QPC_ERR_INTERNAL, "no solver has number %d", (int)id);
+        break;
     }
     if (status != QPC_OK) goto out;
+finish:
     for (size_t i = 0; i < n; i++) {
         if (isfinite(x[i])) continue;
         status = qpc_fail(err, QPC_ERR_NUMERIC, "%s: the solution is not finite",
@@ -133,14 +174,13 @@ out:
 
 // ---- relaxation ----
 
-qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *c,
-                     double *ret_largest, qpc_error *err) {
+qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_arena *arena,
+                     double *c, double *ret_largest, qpc_error *err) {
     // min 1/2 |s|^2 subject to J x <= c + s: proximal steps of the dual,
     //     lambda+ = argmin 1/2 l'A l - (J K^-1 b - c)'l + eps/2 |l - lambda|^2 over relaxed rows,
     // s = eps (lambda+ - lambda). Rows below the level are in every subproblem as they stand. The
-    // multipliers grow for ever, along a proof of the contradiction; s converges, linearly and fast
-    // as eps is small against A (Chiche & Gilbert 2016).
-    enum { MOST_STEPS = 60 };
+    // (T36) multipliers grow for ever, along a proof of the contradiction; s converges, linearly
+    // and fast as eps is small against A (Chiche & Gilbert 2016).
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t n = (size_t)qp->n, m = (size_t)qp->m;
     qpc_solver_options options = qpc_solver_options_default();
@@ -172,13 +212,13 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *
     }
     if (least == 0) least = 1; // nothing but empty rows
     if (relaxed == 0) {
-        status = qpc_fail(err, QPC_ERR_STATE, "no row of priority %d or more is there to relax",
-                          level);
+        status =
+            qpc_fail(err, QPC_ERR_STATE, "no row of priority %d or more is there to relax", level);
         goto out;
     }
     double eps = 1e-6 * least, largest = 0;
     for (size_t i = 0; i < m; i++) shift[i] = qp->priority[i] >= level ? eps : 0;
-    for (int32_t step = 0; step < MOST_STEPS; step++) {
+    for (int32_t step = 0; step < most_steps; step++) {
         memcpy(old, lambda, m * sizeof *old);
         for (size_t i = 0; i < m; i++) {
             moved[i] = c[i] - shift[i] * old[i];

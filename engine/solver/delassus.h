@@ -10,16 +10,18 @@
 typedef struct qpc_delassus {
     qpc_arena *arena;
     int32_t count, capacity;
-    int32_t *row;       // (count) rows of J in the order of the factor
-    double *factor;     // packed
-    double *p, *beta;   // scratch of a removal
+    int32_t *row;     // (count) rows of J in the order of the factor
+    double *factor;   // packed
+    double *p, *beta; // scratch of a removal
 } qpc_delassus;
 
 /// False when memory is out; the factor is as before.
 bool qpc_delassus_init(qpc_delassus *del, qpc_arena *arena, int32_t capacity);
-static inline void qpc_delassus_clear(qpc_delassus *del) { del->count = 0; }
-/// Append a row whose products with W are a (count; overwritten) and whose pivot (its squared distance
-/// from the span of W) is d > 0. False when memory is out.
+static inline void qpc_delassus_clear(qpc_delassus *del) {
+    del->count = 0;
+}
+/// Append a row whose products with W are a (count; overwritten) and whose pivot (its squared
+/// distance from the span of W) is d > 0. False when memory is out.
 bool qpc_delassus_append(qpc_delassus *del, int32_t row, double *a, double d);
 /// v = L^-1 a in place; returns sum v_i^2 / D_i, so that the pivot of a row is a_pp less this.
 double qpc_delassus_forward(const qpc_delassus *del, double *v);

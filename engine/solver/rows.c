@@ -1,4 +1,4 @@
-/// Rows J dv <= c from contacts, strain limits and fixed points (docs/theory.md, T-rows).
+/// Rows J dv <= c from contacts, strain limits and fixed points (docs/theory-rows.md, T20 to T28).
 ///
 /// Every row is first gathered as (node, vector) pairs; nodes that occur twice are merged, known
 /// nodes are left to c, and the columns come out increasing. Runs on the worker in the world.
@@ -40,8 +40,8 @@ static bool grow(void *array, int64_t count, size_t size) {
     return true;
 }
 
-/// Room for `rows_more` rows and `nnz_more` entries. A failure part-way leaves larger arrays behind,
-/// which is harmless: the capacities are raised last.
+/// Room for `rows_more` rows and `nnz_more` entries. A failure part-way leaves larger arrays
+/// behind, which is harmless: the capacities are raised last.
 static qpc_status reserve(qpc_rows *rows, int32_t rows_more, int32_t nnz_more, qpc_error *err) {
     int64_t want = (int64_t)rows->m + rows_more;
     if (want > rows->m_capacity) {
@@ -136,7 +136,7 @@ qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame,
         opening = v3_madd(opening, w, v3_load(frame->v + 3 * (int64_t)node));
         if (frame->dof[node] >= 0) terms[count++] = (term){frame->dof[node], v3_scale(-w, n)};
     }
-    // T2: -n.(sum w dv) <= (g - separation)/dt + n.(sum w v)
+    // T21: -n.(sum w dv) <= (g - separation)/dt + n.(sum w v)
     double gap = v3_dot(n, apart) - separation;
     if (gap < gap_floor) gap = gap_floor;
     double c = gap / frame->dt + v3_dot(n, opening);
@@ -158,7 +158,7 @@ qpc_status qpc_rows_add_strain(qpc_rows *rows, const qpc_row_frame *frame, int32
     int64_t at = 3 * (int64_t)node;
     qpc_vec3 d = v3_sub(v3_load(frame->x + at), v3_load(frame->x + at + 3));
     qpc_vec3 u = v3_sub(v3_load(frame->v + at), v3_load(frame->v + at + 3));
-    // T4, T5: sign (dv_i - dv_j).n <= sign ((limit - l)/dt - (v_i - v_j).n), l along n
+    // T26, T27: sign (dv_i - dv_j).n <= sign ((limit - l)/dt - (v_i - v_j).n), l along n
     double sign = maximum ? 1 : -1;
     double c = sign * ((limit - v3_dot(n, d)) / frame->dt - v3_dot(n, u));
     if (!isfinite(c) || !v3_finite(n))
@@ -188,7 +188,7 @@ qpc_status qpc_rows_add_fixed(qpc_rows *rows, const qpc_row_frame *frame, int32_
     if (status != QPC_OK) return status;
     const qpc_vec3 axis[3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     const double part[3] = {change.x, change.y, change.z};
-    for (int32_t k = 0; k < 3; k++) { // T6: e_a.dv = target_a - v_a
+    for (int32_t k = 0; k < 3; k++) { // T28: e_a.dv = target_a - v_a
         term t = {frame->dof[node], axis[k]};
         uint64_t key = 0xF000000000000000U | ((uint64_t)(uint32_t)node << 2) | (uint64_t)k;
         push(rows, &t, 1, part[k], QPC_ROW_FIXED, 0, key, node);

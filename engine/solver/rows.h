@@ -1,4 +1,4 @@
-/// Rows J dv <= c made from contacts, strain limits and fixed points (docs/theory.md, T-rows).
+/// Rows J dv <= c made from contacts, strain limits and fixed points (docs/theory-rows.md, T20 to T28).
 ///
 /// Velocities of nodes that are not degrees of freedom (static, driven or pinned nodes) are known at the
 /// end of the step: they move to the right-hand side. dof[node] is the first unknown of a node or -1.

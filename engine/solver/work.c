@@ -35,8 +35,7 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
         return QPC_SOLVER_MEMORY(err, work);
     for (int32_t i = 0; i < n; i++) {
         double d = qp->sys->diagonal[i];
-        if (!(d > 0))
-            return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
+        if (!(d > 0)) return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
         inverse[i] = 1 / d;
     }
     qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
@@ -56,6 +55,7 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
         work->kt2[i] = kt2;
         work->kt[i] = sqrt(kt2);
         if (qp->equality[i] && g < 0) g = -g;
+        work->missed += g > 0;
         if (kt2 > 0 && g > scale * work->kt[i]) scale = g / work->kt[i];
     }
     work->scale = scale;

@@ -8,11 +8,12 @@
 typedef struct qpc_work {
     const qpc_qp *qp;
     qpc_arena *arena;
-    double *free_dv;     // (n) K^-1 b
-    double *kt2;         // (m) sum_j J_ij^2 / K_jj, 1/kg; 0 for an empty row
-    double *kt;          // (m) its root
-    double free_norm;    // |K^-1 b|_K
-    double scale;        // S so far: max(|K^-1 b|_K, max viol_i(K^-1 b) / kt_i), floor 1e-140
+    double *free_dv;  // (n) K^-1 b
+    double *kt2;      // (m) sum_j J_ij^2 / K_jj, 1/kg; 0 for an empty row
+    double *kt;       // (m) its root
+    double free_norm; // |K^-1 b|_K
+    double scale;     // S so far: max(|K^-1 b|_K, max viol_i(K^-1 b) / kt_i), floor 1e-140
+    int32_t missed;   // rows that K^-1 b misses, equalities included: 0 means it is the answer
 } qpc_work;
 
 /// Checks that K, b, J, c and the warm start are finite and prepares the rest.
@@ -55,8 +56,8 @@ bool qpc_work_accepts(const qpc_residuals *residuals, const qpc_solver_options *
 int32_t qpc_work_active(const qpc_qp *qp, const double *lambda);
 
 // The engines. x (n) out, lambda (m) in the warm start, out multipliers: both are scratch copies of
-// the caller, so that an error leaves the user's arrays untouched. shift: NULL, or (m) diagonal added
-// to the Delassus operator on relaxed rows (J x - shift lambda <= c).
+// the caller, so that an error leaves the user's arrays untouched. shift: NULL, or (m) diagonal
+// added to the Delassus operator on relaxed rows (J x - shift lambda <= c).
 qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *options,
                               const double *shift, double *x, double *lambda,
                               qpc_solver_report *report, qpc_error *err);

@@ -19,7 +19,7 @@ static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double REDETECTED_DEPTH = 0.1;  // of the separation: cap on the push of a re-detected row
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
-enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2 };
+enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2, MOST_RELAXATIONS = 8, RELAX_STEPS = 6 };
 
 static int64_t clock_ns(clockid_t id) {
     struct timespec t;
@@ -269,6 +269,7 @@ typedef struct trial {
     int32_t newton, passes;
     int32_t held_back;              // driven bodies and pins that are not let go all of their way
     double relaxation;
+    int32_t relaxations;            // rows relaxed so often
 } trial;
 
 static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
@@ -300,7 +301,11 @@ static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
     }
     for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
         double largest = 0.0;
-        st = qpc_relax(&qp, level, &w->arena, w->rows.c, &largest, err);
+        if (++t->relaxations > MOST_RELAXATIONS) { // passes that go on contradicting: acceptance decides
+            t->passes = w->solver.passes;
+            break;
+        }
+        st = qpc_relax(&qp, level, RELAX_STEPS, &w->arena, w->rows.c, &largest, err);
         if (st == QPC_ERR_STATE) { // these rows alone cannot give way
             st = QPC_OK;
             continue;

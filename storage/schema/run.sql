@@ -42,7 +42,7 @@ CREATE TABLE frames(
     hash INTEGER NOT NULL,          -- state hash, 0 for substeps
     dtype TEXT NOT NULL,            -- '<f4' or '<f8'
     nodes INTEGER NOT NULL,
-    encoding TEXT NOT NULL,         -- 'zstd': a key frame
+    encoding TEXT NOT NULL,         -- 'zstd-planes' or 'zstd': a key frame
     base INTEGER,                   -- NULL: a key frame; else the frame that a delta builds on
     data BLOB NOT NULL              -- positions (nodes x 3), m, row-major, encoded
 );

@@ -34,7 +34,7 @@ bool generate_sheave(generated *g) {
         corner[i][0] = 1 + groove - groove * cos(a);
         corner[i][1] = groove * sin(a);
     }
-    const double rest[6][2] = {{1.12, 0.085}, {1.12, 0.1},   {0.2, 0.1},
+    const double rest[6][2] = {{1.12, 0.085}, {1.12, 0.1},  {0.2, 0.1},
                                {0.2, -0.1},   {1.12, -0.1}, {1.12, -0.085}};
     for (int i = 0; i < 6; i++) corner[9 + i][0] = rest[i][0], corner[9 + i][1] = rest[i][1];
     // Resample: keep the corners, share the other points out by length, one at a time.
@@ -64,7 +64,8 @@ bool generate_sheave(generated *g) {
     for (int turn = 0; turn < TURNS; turn++)
         for (int i = 0; i < POINTS; i++) {
             int32_t a = turn * POINTS + i, b = turn * POINTS + (i + 1) % POINTS;
-            int32_t c = (turn + 1) % TURNS * POINTS + i, d = (turn + 1) % TURNS * POINTS + (i + 1) % POINTS;
+            int32_t c = (turn + 1) % TURNS * POINTS + i,
+                    d = (turn + 1) % TURNS * POINTS + (i + 1) % POINTS;
             if (!triangle(g, a, c, b) || !triangle(g, b, c, d)) return false;
         }
     // Split one hub edge: two triangles become four.
@@ -128,10 +129,12 @@ bool generate_sphere(generated *g, int n, double radius) {
 
 bool generate_box(generated *g, const double low[3], const double high[3]) {
     for (int i = 0; i < 8; i++)
-        if (!vertex(g, i & 1 ? high[0] : low[0], i & 2 ? high[1] : low[1], i & 4 ? high[2] : low[2]))
+        if (!vertex(g, i & 1 ? high[0] : low[0], i & 2 ? high[1] : low[1],
+                    i & 4 ? high[2] : low[2]))
             return false;
-    static const int32_t face[12][3] = {{0, 2, 1}, {1, 2, 3}, {4, 5, 6}, {5, 7, 6}, {0, 1, 4}, {1, 5, 4},
-                                        {2, 6, 3}, {3, 6, 7}, {0, 4, 2}, {2, 4, 6}, {1, 3, 5}, {3, 7, 5}};
+    static const int32_t face[12][3] = {{0, 2, 1}, {1, 2, 3}, {4, 5, 6}, {5, 7, 6},
+                                        {0, 1, 4}, {1, 5, 4}, {2, 6, 3}, {3, 6, 7},
+                                        {0, 4, 2}, {2, 4, 6}, {1, 3, 5}, {3, 7, 5}};
     for (int i = 0; i < 12; i++)
         if (!triangle(g, face[i][0], face[i][1], face[i][2])) return false;
     return true;

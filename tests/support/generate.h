@@ -6,7 +6,7 @@
 #include "engine/geometry/mesh.h"
 
 typedef struct generated {
-    QPC_ARRAY(double) x;        // 3 per vertex
+    QPC_ARRAY(double) x;         // 3 per vertex
     QPC_ARRAY(int32_t) triangle; // 3 per triangle
 } generated;
 

@@ -20,7 +20,7 @@ typedef struct qpb_problem {
     int32_t *row_start, *column;
     uint8_t *equality, *priority;
     uint64_t *key;
-    double scale;      // S of the file
+    double scale; // S of the file
     bool infeasible;
 } qpb_problem;
 
@@ -41,8 +41,8 @@ static inline void qpb_free(qpb_problem *p) {
 }
 
 /// Entry `name` of the directory: its bytes, or NULL.
-static inline const unsigned char *qpb_find(const unsigned char *file, size_t size, const char *name,
-                                     size_t element, size_t *ret_count) {
+static inline const unsigned char *qpb_find(const unsigned char *file, size_t size,
+                                            const char *name, size_t element, size_t *ret_count) {
     uint32_t arrays;
     memcpy(&arrays, file + 12, 4);
     for (uint32_t k = 0; k < arrays && 64 + 64 * ((size_t)k + 1) <= size; k++) {
@@ -53,8 +53,7 @@ static inline const unsigned char *qpb_find(const unsigned char *file, size_t si
         memcpy(&dtype, e + 32, 4);
         memcpy(&count, e + 40, 8);
         memcpy(&offset, e + 48, 8);
-        if ((dtype == 1 ? 8U : 4U) != element || offset > size ||
-            count > (size - offset) / element)
+        if ((dtype == 1 ? 8U : 4U) != element || offset > size || count > (size - offset) / element)
             return NULL;
         *ret_count = (size_t)count;
         return file + offset;
@@ -62,8 +61,8 @@ static inline const unsigned char *qpb_find(const unsigned char *file, size_t si
     return NULL;
 }
 
-static inline void *qpb_copy(const unsigned char *file, size_t size, const char *name, size_t element,
-                      size_t want) {
+static inline void *qpb_copy(const unsigned char *file, size_t size, const char *name,
+                             size_t element, size_t want) {
     size_t count = 0;
     const unsigned char *from = qpb_find(file, size, name, element, &count);
     void *p = calloc(want + 1, element);

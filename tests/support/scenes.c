@@ -54,7 +54,7 @@ static qpc_status sink(void *user, const char *where, const char *name, qpc_mesh
     return qpc_test_meshes_add(user, mesh->vertices, mesh->vertex_count, mesh->elements,
                                mesh->element_count, ret_sha256, err);
 }
-static bool lookup_for_check(void *user, const char sha256[65], qpc_check_mesh *ret) {
+bool qpc_test_check_lookup(void *user, const char sha256[65], qpc_check_mesh *ret) {
     uint8_t bytes[32];
     if (!qpc_hex_decode(sha256, 64, bytes, sizeof bytes)) return false;
     const qpc_mesh *mesh = find(user, bytes);
@@ -180,7 +180,7 @@ qpc_status qpc_watched_create(const qpc_value *scene, qpc_test_meshes *meshes, q
     if (first == NULL) abort();
     for (int32_t i = 0; i < count; i++) first[i] = qpc_world_body(w, i).first_node;
     status = qpc_check_scene_create(scene, first, qpc_world_node_count(w), qpc_world_positions(w),
-                                    lookup_for_check, meshes, &watched->check, err);
+                                    qpc_test_check_lookup, meshes, &watched->check, err);
     free(first);
     if (status == QPC_OK)
         (void)qpc_check_scene_next(&watched->check, qpc_world_positions(w), &watched->found);

@@ -14,6 +14,8 @@ void qpc_test_meshes_destroy(qpc_test_meshes *meshes);
 /// A qpc_mesh_lookup (user: the store).
 qpc_status qpc_test_mesh_lookup(void *user, const uint8_t sha256[32], qpc_mesh **ret,
                                 qpc_error *err);
+/// A qpc_check_mesh_lookup (user: the store).
+bool qpc_test_check_lookup(void *user, const char sha256[65], qpc_check_mesh *ret);
 /// Adds a mesh and gives its hash.
 qpc_status qpc_test_meshes_add(qpc_test_meshes *meshes, const double *vertices,
                                int32_t vertex_count, const int32_t *triangles,

@@ -10,6 +10,7 @@ code, name, message and data. ConnectionLost and Timeout are of this side.
 
 import collections
 import hashlib
+import os
 import socket
 import time
 
@@ -95,9 +96,10 @@ def parse_address(text):
     return "tcp", host, int(port)
 
 
-def connect(address=DEFAULT_ADDRESS, **options):
-    """Client(address, ...): "host:port", "host", "[ipv6]:port" or "unix:/path"."""
-    return Client(address, **options)
+def connect(address=None, **options):
+    """Client(address, ...): "host:port", "host", "[ipv6]:port" or "unix:/path"; by default what
+    $QPC_SERVER says, else 127.0.0.1:7447."""
+    return Client(address or os.environ.get("QPC_SERVER") or DEFAULT_ADDRESS, **options)
 
 
 class Client:
@@ -297,13 +299,15 @@ class Client:
         elements = np.asarray(elements, "<i4")
         data = wire.canonical_mesh(vertices, elements)
         sha256 = hashlib.sha256(data).hexdigest()
-        if len(data) <= WHOLE_MAX:
+        half = self.server.get("limits", {}).get("max_message_bytes", 2 * CHUNK) // 2
+        if len(data) <= min(WHOLE_MAX, half):
             reply = self.call("mesh.upload", _given(vertices=vertices, elements=elements, name=name))
         else:
             if any(mesh["sha256"] == sha256 for mesh in self.list_meshes()):
                 return sha256
-            for at in range(0, len(data), CHUNK):
-                part = data[at:at + CHUNK]
+            chunk = min(CHUNK, half)
+            for at in range(0, len(data), chunk):
+                part = data[at:at + chunk]
                 reply = self.call("mesh.upload", _given(
                     sha256=sha256, size=len(data), offset=at, data=part,
                     name=name if at == 0 else None))
@@ -347,15 +351,13 @@ class Client:
         """Next frame of a subscription (None: of any), or None if none came in time."""
         timeout = self.timeout if timeout is ... else timeout
         end = None if timeout is None else time.monotonic() + timeout
-        seen = 0
         while True:
-            for i in range(seen, len(self._kept)):
+            for i in range(len(self._kept)):
                 method, frame = self._kept[i]
                 if method == "frame" and subscription in (None, frame["subscription"]):
                     del self._kept[i]
                     head = {key: frame.pop(key) for key in Frame._fields[:-1]}
                     return Frame(fields=frame, **head)
-            seen = len(self._kept) if self.dropped == 0 else 0
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 return None

@@ -59,8 +59,8 @@ static void the_perturbation_costs_what_it_says(void **state) {
 
 static void every_answer_is_finite_and_honest(void **state) {
     (void)state;
-    const char *const names[] = {"cable_100_soft", "seq_cable_05", "stack_03", "tiny_ring64",
-                                 "cable_050_dup", "tiny_free"};
+    const char *const names[] = {"cable_100_soft", "seq_cable_05",  "stack_03",
+                                 "tiny_ring64",    "cable_050_dup", "tiny_free"};
     int32_t optimal = 0;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         qpb_problem p;

@@ -1,4 +1,5 @@
-/// Semismooth Newton: the instance files alone and under `auto`, against active-set, warm, repeated.
+/// Semismooth Newton: the instance files alone and under `auto`, against active-set, warm,
+/// repeated.
 #include "tests/support/instances.h"
 
 #include <stdlib.h>
@@ -35,13 +36,37 @@ static void shut(answers *a) {
 }
 
 // Cables, stacks and cloth, which the engine is for: no fallback allowed.
-static const char *const mechanical[] = {
-    "tiny_depeq", "tiny_dup3", "tiny_eqfix", "tiny_floor1", "tiny_free", "tiny_nearpar",
-    "tiny_pyramid4", "tiny_ratio", "tiny_ring64", "tiny_weak", "cable_050", "cable_050_dup",
-    "cable_050_near", "cable_100_10t", "cable_100_light", "cable_100_soft", "cable_3x40_cross3",
-    "stack_03", "stack_10_16pt", "stack_10_1e4", "stack_10_static", "stack_30_1e4", "wall_6x4",
-    "needles_30x8", "needles_60x10", "massspan_40", "seq_cable_00", "seq_cable_05", "seq_cable_09",
-    "cloth_10", NULL};
+static const char *const mechanical[] = {"tiny_depeq",
+                                         "tiny_dup3",
+                                         "tiny_eqfix",
+                                         "tiny_floor1",
+                                         "tiny_free",
+                                         "tiny_nearpar",
+                                         "tiny_pyramid4",
+                                         "tiny_ratio",
+                                         "tiny_ring64",
+                                         "tiny_weak",
+                                         "cable_050",
+                                         "cable_050_dup",
+                                         "cable_050_near",
+                                         "cable_100_10t",
+                                         "cable_100_light",
+                                         "cable_100_soft",
+                                         "cable_3x40_cross3",
+                                         "stack_03",
+                                         "stack_10_16pt",
+                                         "stack_10_1e4",
+                                         "stack_10_static",
+                                         "stack_30_1e4",
+                                         "wall_6x4",
+                                         "needles_30x8",
+                                         "needles_60x10",
+                                         "massspan_40",
+                                         "seq_cable_00",
+                                         "seq_cable_05",
+                                         "seq_cable_09",
+                                         "cloth_10",
+                                         NULL};
 
 static void mechanical_instances_are_solved_alone(void **state) {
     (void)state;

@@ -16,9 +16,9 @@ static double uniform(void) {
 static void fill(qpc_fbox *boxes, int32_t n, int shape) {
     for (int32_t i = 0; i < n; i++) {
         double c[3] = {uniform(), uniform(), uniform()}, size = 0.02 * uniform();
-        if (shape == 1) c[1] = c[2] = 0.5;           // on a line
-        if (shape == 2) c[0] = c[1] = c[2] = 0.5;    // all in one place
-        if (shape == 3 && i % 7 == 0) size = 3;      // some that cover all
+        if (shape == 1) c[1] = c[2] = 0.5;        // on a line
+        if (shape == 2) c[0] = c[1] = c[2] = 0.5; // all in one place
+        if (shape == 3 && i % 7 == 0) size = 3;   // some that cover all
         double lo[3], hi[3], zero[3] = {0, 0, 0};
         for (int d = 0; d < 3; d++) lo[d] = c[d] - size, hi[d] = c[d] + size;
         boxes[i] = qpc_fbox_around(lo, hi, zero);
@@ -36,8 +36,7 @@ static void check_queries(const qpc_bvh *bvh, const qpc_fbox *boxes, int32_t n) 
         assert_int_equal(qpc_bvh_query(bvh, boxes, &q, &found, &tests), QPC_OK);
         uint8_t *seen = calloc((size_t)n, 1);
         for (int32_t i = 0; i < found.count; i++) assert_int_equal(seen[found.data[i]]++, 0);
-        for (int32_t i = 0; i < n; i++)
-            assert_int_equal(seen[i], qpc_fbox_overlap(&boxes[i], &q));
+        for (int32_t i = 0; i < n; i++) assert_int_equal(seen[i], qpc_fbox_overlap(&boxes[i], &q));
         free(seen);
     }
     assert_true(tests > 0);
@@ -66,7 +65,8 @@ static void queries_find_what_brute_force_finds(void **state) {
 static void float_boxes_contain_and_are_monotonic(void **state) {
     (void)state;
     for (int i = 0; i < 100000; i++) {
-        double scale = pow(10, 20 * uniform() - 10), lo[3], hi[3], origin[3], wide_lo[3], wide_hi[3];
+        double scale = pow(10, 20 * uniform() - 10), lo[3], hi[3], origin[3], wide_lo[3],
+               wide_hi[3];
         for (int d = 0; d < 3; d++) {
             origin[d] = scale * (uniform() - 0.5);
             lo[d] = scale * (uniform() - 0.5);

@@ -20,8 +20,8 @@ static void run(int kind, const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, 
 
 /// What a hit promises besides being one: unit normal, weights that sum to one on each side and
 /// reproduce the difference, the distance it names.
-static void check_hit(int kind, const qpc_vec3 x0[4], const qpc_vec3 x1[4],
-                      const qpc_ccd_result *r, double most) {
+static void check_hit(int kind, const qpc_vec3 x0[4], const qpc_vec3 x1[4], const qpc_ccd_result *r,
+                      double most) {
     qpc_vec3 d = v3(0, 0, 0);
     double size = 0, left = 0, right = 0;
     int split = kind == 1 ? 2 : 1;
@@ -41,7 +41,8 @@ static void check_hit(int kind, const qpc_vec3 x0[4], const qpc_vec3 x1[4],
     assert_near(right, -1, 1e-15 * 8);
     assert_near(v3_norm(r->n), 1, 1e-14);
     assert_true(r->distance <= most + 6e-14 * size);
-    // On slivers (widths down to 1e-9 of the length in the data) the plane itself is that uncertain.
+    // On slivers (widths down to 1e-9 of the length in the data) the plane itself is that
+    // uncertain.
     assert_near(v3_norm(d), r->distance, 1e-9 * size);
 }
 
@@ -163,8 +164,10 @@ static void robustness_cases(void **state) {
         if (hit) {
             const qpc_value *window = qpc_map_get(expect, "accepted_time");
             double low, high;
-            assert_ok(qpc_read_real(&window->list.items[0], "t", 0, 1, &low, NULL), &(qpc_error){0});
-            assert_ok(qpc_read_real(&window->list.items[1], "t", 0, 1, &high, NULL), &(qpc_error){0});
+            assert_ok(qpc_read_real(&window->list.items[0], "t", 0, 1, &low, NULL),
+                      &(qpc_error){0});
+            assert_ok(qpc_read_real(&window->list.items[1], "t", 0, 1, &high, NULL),
+                      &(qpc_error){0});
             assert_true(r.toi >= low && r.toi <= high);
             shared_edge += strncmp(entry->d_name, "C02", 3) == 0;
         }
@@ -207,7 +210,8 @@ static void check_physics(const char *name, bool ee) {
             } else if (size > 6 && memcmp(rest, ": time", 6) == 0) {
                 double t;
                 assert_ok(qpc_read_real(value, "t", 0, 1, &t, NULL), &(qpc_error){0});
-                // A double root: distance grows as the square of the time, so 1e-12 is 1e-6 in time.
+                // A double root: distance grows as the square of the time, so 1e-12 is 1e-6 in
+                // time.
                 assert_true(r.toi <= t + 1e-15 && r.toi >= t - 1e-5);
             }
         }

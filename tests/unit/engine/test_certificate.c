@@ -1,4 +1,5 @@
-/// The certificate: small for stored solutions, and each perturbation shows in the figure it breaks.
+/// The certificate: small for stored solutions, and each perturbation shows in the figure it
+/// breaks.
 #include "tests/support/instances.h"
 #include "tests/support/smallqp.h"
 
@@ -91,11 +92,11 @@ static void figures_follow_their_definitions(void **state) {
     assert_near(c.scale, S, 1e-15);
     assert_near(c.stat, sqrt(4.25) / S, 1e-15);
     assert_near(c.violation, 1, 1e-15);
-    assert_near(c.prim, 1 / S, 1e-15);    // 1/1 and 0.5/0.5
-    assert_near(c.natural, 1, 1e-15);     // min(-1, 3) and |-0.5|
+    assert_near(c.prim, 1 / S, 1e-15); // 1/1 and 0.5/0.5
+    assert_near(c.natural, 1, 1e-15);  // min(-1, 3) and |-0.5|
     assert_near(c.comp, (3 * 1 + 1 * 0.5) / 5, 1e-15);
     assert_near(c.err, c.stat + sqrt(c.comp), 1e-15);
-    assert_near(c.dual, 0, 0);            // an equality may pull
+    assert_near(c.dual, 0, 0); // an equality may pull
     assert_near(c.solve_check, 0, 1e-15);
     const uint64_t keys[2] = {20, 30};
     assert_int_equal(c.active, 2);

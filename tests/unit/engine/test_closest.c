@@ -1,5 +1,5 @@
-/// Closest points: the optimality condition itself is the oracle. d is shortest exactly if no corner
-/// of the difference set lies nearer along d: d.w >= |d|^2 for every corner w.
+/// Closest points: the optimality condition itself is the oracle. d is shortest exactly if no
+/// corner of the difference set lies nearer along d: d.w >= |d|^2 for every corner w.
 #include "tests/support/check.h"
 
 #include "engine/geometry/closest.h"
@@ -9,7 +9,9 @@ static double uniform(void) { // [-1, 1)
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return (double)(int64_t)(seed & ~(uint64_t)2047) * 0x1p-63;
 }
-static qpc_vec3 point(void) { return v3(uniform(), uniform(), uniform()); }
+static qpc_vec3 point(void) {
+    return v3(uniform(), uniform(), uniform());
+}
 
 static void check(const qpc_vec3 x[4], const qpc_closest *c, bool vt, double eps) {
     int split = vt ? 1 : 2;
@@ -54,15 +56,15 @@ static void degenerate_shapes(void **state) {
         qpc_vec3 a = point(), u = point(), w = point();
         double s = uniform(), t = uniform(), thin = pow(10, -2 - 7 * fabs(uniform()));
         qpc_vec3 shapes[][4] = {
-            {point(), a, a, a},                                            // all corners one point
-            {point(), a, a, v3_add(a, u)},                                 // two of them
-            {point(), a, v3_madd(a, s, u), v3_madd(a, t, u)},              // collinear
+            {point(), a, a, a},                                             // all corners one point
+            {point(), a, a, v3_add(a, u)},                                  // two of them
+            {point(), a, v3_madd(a, s, u), v3_madd(a, t, u)},               // collinear
             {point(), a, v3_add(a, u), v3_madd(v3_madd(a, s, u), thin, w)}, // slivers
-            {a, v3_add(a, u), w, v3_madd(w, s, u)},                        // parallel edges
+            {a, v3_add(a, u), w, v3_madd(w, s, u)},                         // parallel edges
             {a, v3_add(a, u), w, v3_madd(v3_madd(w, s, u), thin, point())},
-            {a, a, w, v3_add(w, u)},                                       // a particle
+            {a, a, w, v3_add(w, u)}, // a particle
             {a, a, w, w},
-            {a, v3_add(a, u), v3_madd(a, s, u), v3_madd(a, t, u)},         // on one line
+            {a, v3_add(a, u), v3_madd(a, s, u), v3_madd(a, t, u)}, // on one line
         };
         for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
             qpc_closest c;
@@ -83,8 +85,8 @@ static void weights_on_the_boundary_are_exact(void **state) {
         qpc_vec3 p;
         unsigned mask;
     } at[] = {
-        {{-1, -1, 0}, 0x3}, {{3, 0.2, -1}, 0x5}, {{-1, 3, 1}, 0x9},
-        {{0.7, -1, 0}, 0x7}, {{1, 1, 0.5}, 0xd}, {{-1, 0.5, 0}, 0xb}, {{0.4, 0.4, 1}, 0xf},
+        {{-1, -1, 0}, 0x3}, {{3, 0.2, -1}, 0x5}, {{-1, 3, 1}, 0x9},    {{0.7, -1, 0}, 0x7},
+        {{1, 1, 0.5}, 0xd}, {{-1, 0.5, 0}, 0xb}, {{0.4, 0.4, 1}, 0xf},
     };
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         qpc_vec3 x[4] = {at[i].p, t[0], t[1], t[2]};

@@ -87,7 +87,8 @@ static void check_contacts(const scene *s, const double *x0, const double *x1) {
         qpc_vec3 d = v3(0, 0, 0);
         double left = 0, right = 0;
         for (int k = 0; k < 4; k++) {
-            qpc_vec3 x = v3_lerp(v3_load(x0 + 3 * c->node[k]), v3_load(x1 + 3 * c->node[k]), c->toi);
+            qpc_vec3 x =
+                v3_lerp(v3_load(x0 + 3 * c->node[k]), v3_load(x1 + 3 * c->node[k]), c->toi);
             d = v3_madd(d, c->weight[k], x);
             if (k < (c->kind == QPC_CONTACT_VT ? 1 : 2)) {
                 assert_true(c->weight[k] >= 0);
@@ -139,12 +140,12 @@ static void particle_over_edges_and_vertices(void **state) {
         int count;
         qpc_vec3 n;
     } at[] = {
-        {0.5, 0.5, 0.009, 1, {0, 0, 1}},        // diagonal inside a cell
-        {1.0, 0.3, 0.009, 1, {0, 0, 1}},        // edge between cells
-        {1.0, 1.0, 0.009, 1, {0, 0, 1}},        // vertex of six triangles
-        {2.0, 1.0, 0.009, 1, {0, 0, 1}},        // vertex on the rim
-        {2.006, 0.7, 0, 1, {1, 0, 0}},          // beside the rim, in the plane
-        {2.006, 2.008, 0, 1, {0.6, 0.8, 0}},    // beyond the corner
+        {0.5, 0.5, 0.009, 1, {0, 0, 1}},     // diagonal inside a cell
+        {1.0, 0.3, 0.009, 1, {0, 0, 1}},     // edge between cells
+        {1.0, 1.0, 0.009, 1, {0, 0, 1}},     // vertex of six triangles
+        {2.0, 1.0, 0.009, 1, {0, 0, 1}},     // vertex on the rim
+        {2.006, 0.7, 0, 1, {1, 0, 0}},       // beside the rim, in the plane
+        {2.006, 2.008, 0, 1, {0.6, 0.8, 0}}, // beyond the corner
         {2.006, 0.7, 0.008, 1, {0.6, 0, 0.8}},
     };
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
@@ -192,7 +193,8 @@ static void cable_on_a_flat_floor_feels_no_internal_edge(void **state) {
             s.x[3 * k + 1] += 0.0011;
         }
         near_at(&s, 1.25);
-        for (int32_t i = 0; i < s.contacts.count; i++) assert_near(s.contacts.data[i].n.z, 1, 1e-12);
+        for (int32_t i = 0; i < s.contacts.count; i++)
+            assert_near(s.contacts.data[i].n.z, 1, 1e-12);
         assert_true(s.contacts.count >= 17);
     }
     end(&s);
@@ -230,7 +232,7 @@ static void edge_along_a_ridge_is_held_at_both_ends(void **state) {
         scene s = {0};
         generated g = {0};
         // A roof: ridge from -0.3 to 0.3 along x.
-        const double v[6][3] = {{-0.3, 0, 0},    {0.3, 0, 0},    {-0.3, 0.5, -0.5},
+        const double v[6][3] = {{-0.3, 0, 0},     {0.3, 0, 0},        {-0.3, 0.5, -0.5},
                                 {0.3, 0.5, -0.5}, {-0.3, -0.5, -0.5}, {0.3, -0.5, -0.5}};
         const int32_t t[4][3] = {{0, 1, 2}, {1, 3, 2}, {0, 4, 1}, {1, 4, 5}};
         for (int i = 0; i < 18; i++) assert_true(qpc_array_push(&g.x, v[i / 3][i % 3]));

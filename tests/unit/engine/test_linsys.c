@@ -146,10 +146,34 @@ static void a_failed_resize_leaves_the_old_system(void **state) {
         qpc_linsys sys = {0};
         qpc_error err = {0};
         qpc_status status = qpc_linsys_resize(&sys, 9, 5, &err);
-        if (qpc_faults_ended(&f, status)) assert_int_equal(sys.n, 9);
-        else assert_int_equal(sys.n, 0);
+        if (qpc_faults_ended(&f, status))
+            assert_int_equal(sys.n, 9);
+        else
+            assert_int_equal(sys.n, 0);
         qpc_linsys_fini(&sys);
     }
+}
+
+static void a_factor_can_go_on_from_a_changed_row(void **state) {
+    (void)state;
+    static double dense[MOST * MOST], whole[MOST * (MOST + 1)];
+    const int32_t widths[] = {1, 5, 9, MOST};
+    qpc_linsys sys = {0};
+    qpc_error err = {0};
+    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
+        for (int32_t n = 2; n <= MOST; n += 7) {
+            for (int32_t from = 0; from <= n; from += 3) {
+                fill(&sys, n, widths[k], dense);
+                assert_ok(qpc_linsys_factor(&sys, &err), &err);
+                int32_t w = sys.bandwidth;
+                for (int32_t i = from; i < n; i++) qpc_linsys_add(&sys, i, i, 1 + uniform());
+                assert_int_equal(qpc_band_factor(n, w, sys.band, whole, 0), -1);
+                assert_int_equal(qpc_band_factor(n, w, sys.band, sys.factor, from), -1);
+                assert_memory_equal(whole, sys.factor, (size_t)n * (size_t)(w + 1) * 8);
+            }
+        }
+    }
+    qpc_linsys_fini(&sys);
 }
 
 static void work_is_counted(void **state) {
@@ -175,6 +199,7 @@ int main(void) {
         cmocka_unit_test(a_matrix_that_is_not_positive_definite_is_refused_by_row),
         cmocka_unit_test(smaller_systems_reuse_the_memory),
         cmocka_unit_test(a_failed_resize_leaves_the_old_system),
+        cmocka_unit_test(a_factor_can_go_on_from_a_changed_row),
         cmocka_unit_test(work_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,8 +22,7 @@ static void canonical_bytes_have_the_documented_hash(void **state) {
     // Worked out apart from this code: header, -0 as 0, little-endian.
     char hex[65];
     qpc_hex_encode(qpc_mesh_sha256(m), 32, hex);
-    assert_string_equal(hex, 
-        "5113be23ccbc4def5eb766cdb684a09ea50155db61ff192dd947e510c0d07713");
+    assert_string_equal(hex, "5113be23ccbc4def5eb766cdb684a09ea50155db61ff192dd947e510c0d07713");
     assert_int_equal(qpc_mesh_canonical_size(m), 24 + 96 + 24);
     uint8_t bytes[24 + 96 + 24], hash[32];
     qpc_mesh_canonical_bytes(m, bytes);
@@ -58,7 +57,8 @@ static void damaged_bytes_are_refused(void **state) {
     }
     // Counts that would overflow a size.
     memset(bytes + 8, 0xff, 16);
-    assert_fails(qpc_mesh_from_canonical(bytes, 144, NULL, &m, NULL, &err), QPC_ERR_CORRUPT, &err, "");
+    assert_fails(qpc_mesh_from_canonical(bytes, 144, NULL, &m, NULL, &err), QPC_ERR_CORRUPT, &err,
+                 "");
     memcpy(bytes, good, 144);
     bytes[13] = 1; // 2^40 + 4 vertices
     assert_fails(qpc_mesh_from_canonical(bytes, 144, NULL, &m, NULL, &err), QPC_ERR_LIMIT, &err,
@@ -117,8 +117,9 @@ static void bad_meshes_are_refused_by_name(void **state) {
 
 static void oddities_are_counted(void **state) {
     (void)state;
-    const double x[24] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 1, 0, 0.5, 0.5, 1, 9, 9, 9, 2, 0, 0, 0, 0, 0};
-    const int32_t t[21] = {0, 1, 2,  2, 0, 1,  1, 3, 2,  1, 2, 4,  0, 1, 6,  0, 7, 1,  3, 3, 1};
+    const double x[24] = {0,   0,   0, 1, 0, 0, 0, 1, 0, 1, 1, 0,
+                          0.5, 0.5, 1, 9, 9, 9, 2, 0, 0, 0, 0, 0};
+    const int32_t t[21] = {0, 1, 2, 2, 0, 1, 1, 3, 2, 1, 2, 4, 0, 1, 6, 0, 7, 1, 3, 3, 1};
     qpc_mesh *m = NULL;
     qpc_mesh_report r;
     qpc_error err = {0};

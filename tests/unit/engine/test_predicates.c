@@ -10,14 +10,16 @@ static int64_t small(int64_t range) { // -range .. range
     return (int64_t)(seed >> 33) % (2 * range + 1) - range;
 }
 
-/// Points at 2^26 + small integers in units of 2^-26: coordinates of up to 53 bits whose differences
-/// are small integers, so int64 has the exact determinant.
+/// Points at 2^26 + small integers in units of 2^-26: coordinates of up to 53 bits whose
+/// differences are small integers, so int64 has the exact determinant.
 static qpc_vec3 far_point(const int64_t v[3]) {
     return v3(0x1p26 + (double)v[0] * 0x1p-26, -0x1p26 + (double)v[1] * 0x1p-26,
               0x1p25 + (double)v[2] * 0x1p-26);
 }
 
-static int sign64(int64_t v) { return (v > 0) - (v < 0); }
+static int sign64(int64_t v) {
+    return (v > 0) - (v < 0);
+}
 
 static void orientation_is_exact(void **state) {
     (void)state;
@@ -69,13 +71,13 @@ static void segments_and_triangles(void **state) {
         {{0.2, 0.2, 1e-300}, {0.2, 0.2, 1}, false}, // just above
         {{0.5, 0.5, -1}, {0.5, 0.5, 1}, true},      // through the long side
         {{0.5000000000000001, 0.5, -1}, {0.5000000000000001, 0.5, 1}, false},
-        {{0, 0, -1}, {0, 0, 1}, true},              // through a corner
-        {{-1, 0.2, 0}, {2, 0.2, 0}, true},          // in the plane, across
-        {{-1, -0.2, 0}, {2, -0.2, 0}, false},       // in the plane, beside
-        {{0.2, 0.2, 0}, {0.3, 0.3, 0}, true},       // in the plane, inside
-        {{-1, 0, 0}, {2, 0, 0}, true},              // along a side
+        {{0, 0, -1}, {0, 0, 1}, true},        // through a corner
+        {{-1, 0.2, 0}, {2, 0.2, 0}, true},    // in the plane, across
+        {{-1, -0.2, 0}, {2, -0.2, 0}, false}, // in the plane, beside
+        {{0.2, 0.2, 0}, {0.3, 0.3, 0}, true}, // in the plane, inside
+        {{-1, 0, 0}, {2, 0, 0}, true},        // along a side
         {{1.5, 0, 0}, {2, 0, 0}, false},
-        {{0.2, 0.2, 0}, {0.2, 0.2, 0}, true},       // a point in it
+        {{0.2, 0.2, 0}, {0.2, 0.2, 0}, true}, // a point in it
         {{0.2, 0.2, 0.1}, {0.2, 0.2, 0.1}, false},
         {{0.9, 0.9, -1}, {0.9, 0.9, 1}, false},
     };
@@ -86,7 +88,8 @@ static void segments_and_triangles(void **state) {
     }
     // Triangles without area are their sides.
     assert_true(qpc_segment_meets_triangle(v3(0.5, 0, -1), v3(0.5, 0, 1), a, b, v3(0.7, 0, 0)));
-    assert_false(qpc_segment_meets_triangle(v3(0.5, 0.1, -1), v3(0.5, 0.1, 1), a, b, v3(0.7, 0, 0)));
+    assert_false(
+        qpc_segment_meets_triangle(v3(0.5, 0.1, -1), v3(0.5, 0.1, 1), a, b, v3(0.7, 0, 0)));
     assert_true(qpc_segment_meets_triangle(v3(0, 0, -1), v3(0, 0, 1), a, a, a));
 }
 

@@ -1,6 +1,7 @@
 /// Rows: exact signs on known configurations, the physics oracles, and the plumbing.
 ///
-/// The oracles print multipliers of K dv - b - J'lambda = 0; here K dv + J'lambda = b, so the signs differ.
+/// The oracles print multipliers of K dv - b - J'lambda = 0; here K dv + J'lambda = b, so the signs
+/// differ.
 #include "engine/solver/rows.h"
 
 #include "engine/dynamics/cable.h"
@@ -63,7 +64,9 @@ static void solve_with(scene *s, qpc_solver_id id) {
     assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
 }
 
-static void solve(scene *s) { solve_with(s, QPC_SOLVER_ACTIVE_SET); }
+static void solve(scene *s) {
+    solve_with(s, QPC_SOLVER_ACTIVE_SET);
+}
 
 static qpc_contact vertex_triangle(int32_t vertex, int32_t a, int32_t b, int32_t c, const double *w,
                                    qpc_vec3 n) {
@@ -333,8 +336,8 @@ static void fixed_points_follow_the_oracle(void **state) {
     qpc_springs_force(&spring, s.x, f);
     qpc_springs_stiffness(&spring, s.x, s.v, dt, &s.K, Hv);
     for (int32_t i = 0; i < 6; i++) s.b[i] = dt * (f[i] - dt * Hv[i]);
-    assert_ok(qpc_rows_add_fixed(&s.rows, &s.frame, 0,
-                                 v3(oracle_setup(&o, "prescribed_m_s"), 0, 0), &err),
+    assert_ok(qpc_rows_add_fixed(&s.rows, &s.frame, 0, v3(oracle_setup(&o, "prescribed_m_s"), 0, 0),
+                                 &err),
               &err);
     assert_int_equal(s.rows.m, 3);
     assert_int_equal(s.rows.equality[0], 1);
@@ -512,8 +515,7 @@ static void passes_append_rows_as_in_the_oracle(void **state) {
     add(&s, &left, 0);
     solve(&s);
     oracle_result(&o, "velocities after the first pass", want, 3, &tolerance);
-    for (int32_t i = 0; i < 3; i++)
-        assert_near(s.v[3 * i] + s.dv[3 * i], want[i], tolerance);
+    for (int32_t i = 0; i < 3; i++) assert_near(s.v[3 * i] + s.dv[3 * i], want[i], tolerance);
     const uint64_t key = 100;
     kept[0] = s.rows.lambda[0];
     // The second pass: one more row, warm by key.
@@ -525,12 +527,11 @@ static void passes_append_rows_as_in_the_oracle(void **state) {
     assert_near(s.rows.lambda[1], kept[0], 0);
     solve(&s);
     oracle_result(&o, "velocities after the last pass", want, 3, &tolerance);
-    for (int32_t i = 0; i < 3; i++)
-        assert_near(s.v[3 * i] + s.dv[3 * i], want[i], tolerance);
+    for (int32_t i = 0; i < 3; i++) assert_near(s.v[3 * i] + s.dv[3 * i], want[i], tolerance);
     oracle_result(&o, "gaps after the step", want, 2, &tolerance);
     for (int32_t i = 0; i < 2; i++) {
-        double after = gap[i] + s.frame.dt * (s.v[3 * i + 3] + s.dv[3 * i + 3] - s.v[3 * i] -
-                                              s.dv[3 * i]);
+        double after =
+            gap[i] + s.frame.dt * (s.v[3 * i + 3] + s.dv[3 * i + 3] - s.v[3 * i] - s.dv[3 * i]);
         assert_near(after, want[i], tolerance);
     }
     scene_fini(&s);
@@ -542,9 +543,8 @@ static void columns_increase_and_equal_nodes_merge(void **state) {
     scene s;
     const double mass[4] = {1, 1, 1, 1};
     scene_init(&s, 4, mass, 0.01);
-    qpc_contact contact = {.node = {3, 0, 2, 2},
-                           .weight = {0.5, 0.5, -0.25, -0.75},
-                           .n = v3(0.6, 0, 0.8)};
+    qpc_contact contact = {
+        .node = {3, 0, 2, 2}, .weight = {0.5, 0.5, -0.25, -0.75}, .n = v3(0.6, 0, 0.8)};
     add(&s, &contact, 0);
     assert_int_equal(s.rows.nnz, 6); // three nodes, two components
     for (int32_t k = 1; k < 6; k++) assert_true(s.rows.column[k] > s.rows.column[k - 1]);
@@ -592,8 +592,8 @@ static void bad_input_is_refused_and_leaves_the_rows(void **state) {
                  &err, "finite");
     contact.n.y = 0;
     contact.node[1] = 2;
-    assert_fails(qpc_rows_add_contact(&s.rows, &s.frame, &contact, 0, 0, 0, &err),
-                 QPC_ERR_INTERNAL, &err, "node 2");
+    assert_fails(qpc_rows_add_contact(&s.rows, &s.frame, &contact, 0, 0, 0, &err), QPC_ERR_INTERNAL,
+                 &err, "node 2");
     assert_fails(qpc_rows_add_strain(&s.rows, &s.frame, 1, v3(1, 0, 0), true, 1, 0, 0, &err),
                  QPC_ERR_INTERNAL, &err, "node 2");
     assert_fails(qpc_rows_add_fixed(&s.rows, &s.frame, 1, v3(0, 0, 0), &err), QPC_ERR_INTERNAL,

@@ -28,9 +28,13 @@ void faultvfs_arm(int new_kinds, long nth, int new_code, int new_errno, bool new
     atomic_store(&kinds, nth > 0 ? new_kinds : 0);
 }
 
-bool faultvfs_fired(void) { return atomic_load(&fired); }
+bool faultvfs_fired(void) {
+    return atomic_load(&fired);
+}
 
-void faultvfs_without_shm(bool without) { atomic_store(&without_shm, without); }
+void faultvfs_without_shm(bool without) {
+    atomic_store(&without_shm, without);
+}
 
 /// Must this operation fail?
 static bool hit(int kind) {
@@ -43,9 +47,13 @@ static bool hit(int kind) {
     return true;
 }
 
-static sqlite3_file *real(sqlite3_file *file) { return ((fault_file *)(void *)file)->real; }
+static sqlite3_file *real(sqlite3_file *file) {
+    return ((fault_file *)(void *)file)->real;
+}
 
-static int f_close(sqlite3_file *f) { return real(f)->pMethods->xClose(real(f)); }
+static int f_close(sqlite3_file *f) {
+    return real(f)->pMethods->xClose(real(f));
+}
 static int f_read(sqlite3_file *f, void *out, int n, sqlite3_int64 at) {
     return real(f)->pMethods->xRead(real(f), out, n, at);
 }
@@ -68,16 +76,24 @@ static int f_sync(sqlite3_file *f, int flags) {
 static int f_size(sqlite3_file *f, sqlite3_int64 *size) {
     return real(f)->pMethods->xFileSize(real(f), size);
 }
-static int f_lock(sqlite3_file *f, int level) { return real(f)->pMethods->xLock(real(f), level); }
-static int f_unlock(sqlite3_file *f, int level) { return real(f)->pMethods->xUnlock(real(f), level); }
+static int f_lock(sqlite3_file *f, int level) {
+    return real(f)->pMethods->xLock(real(f), level);
+}
+static int f_unlock(sqlite3_file *f, int level) {
+    return real(f)->pMethods->xUnlock(real(f), level);
+}
 static int f_reserved(sqlite3_file *f, int *out) {
     return real(f)->pMethods->xCheckReservedLock(real(f), out);
 }
 static int f_control(sqlite3_file *f, int op, void *arg) {
     return real(f)->pMethods->xFileControl(real(f), op, arg);
 }
-static int f_sector(sqlite3_file *f) { return real(f)->pMethods->xSectorSize(real(f)); }
-static int f_device(sqlite3_file *f) { return real(f)->pMethods->xDeviceCharacteristics(real(f)); }
+static int f_sector(sqlite3_file *f) {
+    return real(f)->pMethods->xSectorSize(real(f));
+}
+static int f_device(sqlite3_file *f) {
+    return real(f)->pMethods->xDeviceCharacteristics(real(f));
+}
 static int f_shm_map(sqlite3_file *f, int region, int size, int extend, void volatile **out) {
     if (extend && hit(FAULT_SHM)) return SQLITE_IOERR_SHMSIZE;
     return real(f)->pMethods->xShmMap(real(f), region, size, extend, out);
@@ -85,12 +101,15 @@ static int f_shm_map(sqlite3_file *f, int region, int size, int extend, void vol
 static int f_shm_lock(sqlite3_file *f, int at, int n, int flags) {
     return real(f)->pMethods->xShmLock(real(f), at, n, flags);
 }
-static void f_shm_barrier(sqlite3_file *f) { real(f)->pMethods->xShmBarrier(real(f)); }
+static void f_shm_barrier(sqlite3_file *f) {
+    real(f)->pMethods->xShmBarrier(real(f));
+}
 static int f_shm_unmap(sqlite3_file *f, int remove) {
     return real(f)->pMethods->xShmUnmap(real(f), remove);
 }
 
-static int v_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *out, int flags, int *out_flags) {
+static int v_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *out, int flags,
+                  int *out_flags) {
     (void)vfs;
     fault_file *file = (fault_file *)(void *)out;
     memset(file, 0, sizeof *file);
@@ -100,11 +119,22 @@ static int v_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *out, int fla
     if (file->real->pMethods == NULL) return rc;
     file->methods = (sqlite3_io_methods){
         .iVersion = atomic_load(&without_shm) || file->real->pMethods->iVersion < 2 ? 1 : 2,
-        .xClose = f_close, .xRead = f_read, .xWrite = f_write, .xTruncate = f_truncate,
-        .xSync = f_sync, .xFileSize = f_size, .xLock = f_lock, .xUnlock = f_unlock,
-        .xCheckReservedLock = f_reserved, .xFileControl = f_control, .xSectorSize = f_sector,
-        .xDeviceCharacteristics = f_device, .xShmMap = f_shm_map, .xShmLock = f_shm_lock,
-        .xShmBarrier = f_shm_barrier, .xShmUnmap = f_shm_unmap};
+        .xClose = f_close,
+        .xRead = f_read,
+        .xWrite = f_write,
+        .xTruncate = f_truncate,
+        .xSync = f_sync,
+        .xFileSize = f_size,
+        .xLock = f_lock,
+        .xUnlock = f_unlock,
+        .xCheckReservedLock = f_reserved,
+        .xFileControl = f_control,
+        .xSectorSize = f_sector,
+        .xDeviceCharacteristics = f_device,
+        .xShmMap = f_shm_map,
+        .xShmLock = f_shm_lock,
+        .xShmBarrier = f_shm_barrier,
+        .xShmUnmap = f_shm_unmap};
     out->pMethods = &file->methods;
     return rc;
 }

@@ -23,20 +23,25 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-void remove_folder(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+void remove_folder(const char *path) {
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 void join_path(char out[400], const char *folder, const char *name) {
     snprintf(out, 400, "%.250s/%.140s", folder, name);
 }
 
-void data_file(char out[400], const char *name) { join_path(out, QPC_TEST_DATA, name); }
+void data_file(char out[400], const char *name) {
+    join_path(out, QPC_TEST_DATA, name);
+}
 
 void copy_file(const char *from, const char *to) {
     int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     assert_true(in >= 0 && out >= 0);
     char buffer[65536];
     ssize_t n;
-    while ((n = read(in, buffer, sizeof buffer)) > 0) assert_int_equal(write(out, buffer, (size_t)n), n);
+    while ((n = read(in, buffer, sizeof buffer)) > 0)
+        assert_int_equal(write(out, buffer, (size_t)n), n);
     close(in);
     close(out);
 }
@@ -78,8 +83,9 @@ void sleep_ms(long ms) {
 
 // ---- a run ----
 
-static const uint8_t mesh_bytes[] = "QPM1 the canonical bytes of some mesh, long enough to compress: "
-                                    "0000000000000000000000000000000000000000000000000000000000000000";
+static const uint8_t mesh_bytes[] =
+    "QPM1 the canonical bytes of some mesh, long enough to compress: "
+    "0000000000000000000000000000000000000000000000000000000000000000";
 static uint8_t mesh_sha[32];
 
 qpc_run_def sample_run(int number, int32_t nodes, qpc_dtype dtype) {
@@ -89,10 +95,18 @@ qpc_run_def sample_run(int number, int32_t nodes, qpc_dtype dtype) {
     static qpc_run_mesh meshes[1];
     qpc_error err = {0};
     assert_ok(qpc_sha256_of(mesh_bytes, sizeof mesh_bytes, mesh_sha, &err), &err);
-    bodies[0] = (qpc_run_body){.name = "cable", .kind = "cable", .node_count = nodes,
-                               .element_count = nodes - 1, .nodes_per_element = 2, .radius = 0.01};
-    bodies[1] = (qpc_run_body){.name = "pulley \"A\"", .kind = "static", .element_count = 12,
-                               .nodes_per_element = 3, .radius = 0.0, .mesh_sha256 = mesh_sha};
+    bodies[0] = (qpc_run_body){.name = "cable",
+                               .kind = "cable",
+                               .node_count = nodes,
+                               .element_count = nodes - 1,
+                               .nodes_per_element = 2,
+                               .radius = 0.01};
+    bodies[1] = (qpc_run_body){.name = "pulley \"A\"",
+                               .kind = "static",
+                               .element_count = 12,
+                               .nodes_per_element = 3,
+                               .radius = 0.0,
+                               .mesh_sha256 = mesh_sha};
     meshes[0] = (qpc_run_mesh){mesh_sha, mesh_bytes, sizeof mesh_bytes};
     qpc_run_def def = {.world = 0xfffffffffffffff0ULL + (uint64_t)number,
                        .name = "sample",
@@ -139,12 +153,13 @@ qpc_status push_frame(qpc_run_handle *run, int64_t step, int32_t nodes, qpc_dtyp
     return qpc_writer_push(run, record, wait, err);
 }
 
-qpc_status push_step(qpc_run_handle *run, int64_t step, double residual, bool wait, qpc_error *err) {
+qpc_status push_step(qpc_run_handle *run, int64_t step, double residual, bool wait,
+                     qpc_error *err) {
     union {
         int64_t i;
         double d;
-    } values[SAMPLE_COLUMNS] = {{.i = step}, {.i = step % 7}, {.d = 0.005 * (double)step},
-                                {.d = residual}};
+    } values[SAMPLE_COLUMNS] = {
+        {.i = step}, {.i = step % 7}, {.d = 0.005 * (double)step}, {.d = residual}};
     qpc_record *record = NULL;
     qpc_status status = qpc_record_step(step, values, SAMPLE_COLUMNS, &record, err);
     if (status != QPC_OK) return status;
@@ -172,7 +187,8 @@ int64_t query_int(const char *path, const char *sql) {
         fail_msg("%s: %s: %s", path, sql, sqlite3_errmsg(db));
     int rc = sqlite3_step(s);
     if (rc == SQLITE_ROW) value = sqlite3_column_int64(s, 0);
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE) fail_msg("%s: %s: %s", path, sql, sqlite3_errmsg(db));
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        fail_msg("%s: %s: %s", path, sql, sqlite3_errmsg(db));
     sqlite3_finalize(s);
     sqlite3_close(db);
     return value;
@@ -180,7 +196,8 @@ int64_t query_int(const char *path, const char *sql) {
 
 void assert_integrity(const char *path) {
     assert_int_equal(
-        query_int(path, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"), 1);
+        query_int(path, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'"),
+        1);
 }
 
 typedef struct frame_check {

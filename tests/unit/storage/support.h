@@ -24,8 +24,8 @@ void data_file(char out[400], const char *name);
 double now_s(void);
 void sleep_ms(long ms);
 
-/// A run with columns step, iterations (integer), time, residual (real), `nodes` nodes in body 0 and
-/// a static body with a mesh. Texts are literals; the rest is static.
+/// A run with columns step, iterations (integer), time, residual (real), `nodes` nodes in body 0
+/// and a static body with a mesh. Texts are literals; the rest is static.
 qpc_run_def sample_run(int number, int32_t nodes, qpc_dtype dtype);
 enum { SAMPLE_COLUMNS = 4 };
 void run_path(char out[400], const char *folder, const qpc_run_def *def);

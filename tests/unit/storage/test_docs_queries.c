@@ -30,7 +30,8 @@ enum { COLUMNS = sizeof step_columns / sizeof step_columns[0], NODES = 12, STEPS
 
 /// One row of a plausible run: a few hard steps, one number that is not finite.
 static qpc_step_report report_of(int64_t step) {
-    qpc_step_report r = {.step = step, .time = 0.005 * (double)step, .hash = step * 77777, .engine = 1};
+    qpc_step_report r = {
+        .step = step, .time = 0.005 * (double)step, .hash = step * 77777, .engine = 1};
     r.contacts = step % 9;
     r.rows = r.contacts + 2;
     r.active = r.contacts / 2;
@@ -70,7 +71,8 @@ static void record_a_run(const char *folder, char path[400]) {
     qpc_error err = {0};
     qpc_record *r = NULL;
     double x[3 * NODES];
-    assert_ok(qpc_record_command(1, "world.control", "{\"parameters\":{\"dt\":0.005}}", &r, &err), &err);
+    assert_ok(qpc_record_command(1, "world.control", "{\"parameters\":{\"dt\":0.005}}", &r, &err),
+              &err);
     push(run, r);
     for (int64_t step = 1; step <= STEPS; step++) {
         sample_positions(step, NODES, x);
@@ -78,8 +80,8 @@ static void record_a_run(const char *folder, char path[400]) {
             assert_ok(qpc_record_frame(step, 0, 0.4475, 0, x, NODES, QPC_F32, &r, &err), &err);
             push(run, r);
         }
-        assert_ok(qpc_record_frame(step, -1, 0.005 * (double)step, (uint64_t)step, x, NODES, QPC_F32,
-                                   &r, &err),
+        assert_ok(qpc_record_frame(step, -1, 0.005 * (double)step, (uint64_t)step, x, NODES,
+                                   QPC_F32, &r, &err),
                   &err);
         push(run, r);
         qpc_step_report report = report_of(step);
@@ -98,14 +100,16 @@ static void record_a_run(const char *folder, char path[400]) {
 }
 
 /// Run sql in the shell; the number of lines it prints.
-static int lines_of(const char *folder, const char *path, const char *sql, char *first, size_t size) {
+static int lines_of(const char *folder, const char *path, const char *sql, char *first,
+                    size_t size) {
     char file[400], command[1000], line[2000];
     join_path(file, folder, "query.sql");
     FILE *f = fopen(file, "w");
     assert_non_null(f);
     fputs(sql, f);
     fclose(f);
-    snprintf(command, sizeof command, "sqlite3 -batch -bail -readonly '%s' < '%s' 2>&1", path, file);
+    snprintf(command, sizeof command, "sqlite3 -batch -bail -readonly '%s' < '%s' 2>&1", path,
+             file);
     f = popen(command, "r");
     assert_non_null(f);
     int count = 0;
@@ -177,20 +181,25 @@ static void every_table_and_column_is_described(void **state) {
         sqlite3_stmt *s = NULL;
         assert_int_equal(sqlite3_open_v2(files[i], &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
         assert_int_equal(
-            sqlite3_prepare_v2(db,
-                               "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c "
-                               "WHERE m.type = 'table'",
-                               -1, &s, NULL),
+            sqlite3_prepare_v2(
+                db,
+                "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c "
+                "WHERE m.type = 'table'",
+                -1, &s, NULL),
             SQLITE_OK);
         int columns = 0;
         while (sqlite3_step(s) == SQLITE_ROW) {
             char heading[100], cell[100];
             const char *table = (const char *)sqlite3_column_text(s, 0);
             // Run files come first in the page, the catalogue after.
-            snprintf(heading, sizeof heading, "\n### `%s` (%s)", table, i == 0 ? "run file" : "catalogue");
+            snprintf(heading, sizeof heading, "\n### `%s` (%s)", table,
+                     i == 0 ? "run file" : "catalogue");
             snprintf(cell, sizeof cell, "\n| `%s` |", (const char *)sqlite3_column_text(s, 1));
             const char *section = strstr(docs, heading);
-            if (section == NULL) fail_msg("%s has no section%s", QPC_DOCS, heading);
+            if (section == NULL) {
+                fail_msg("%s has no section%s", QPC_DOCS, heading);
+                continue;
+            }
             const char *end = strstr(section + 5, "\n### ");
             const char *found = strstr(section, cell);
             if (found == NULL || (end != NULL && found > end))

@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,28 @@ static void record_for_ever(const char *folder, int round, int pipe_in) {
     }
 }
 
+/// In a child without root's rights: what a killed process left, in a folder that cannot be
+/// written.
+static int64_t frames_seen_by_nobody(const char *path) {
+    int ends[2];
+    int64_t count = -2;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        qpc_error err = {0};
+        if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(1);
+        int64_t seen = check_frames(path, 1, &err);
+        if (seen < 0) fprintf(stderr, "%s\n", err.message);
+        _exit(write(ends[1], &seen, sizeof seen) != sizeof seen);
+    }
+    close(ends[1]);
+    int code = 0;
+    assert_int_equal(read(ends[0], &count, sizeof count), sizeof count);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &code, 0), child);
+    return count;
+}
+
 static void assert_opens_with_the_shell(const char *path, int64_t frames) {
     char command[600], line[64] = "";
     snprintf(command, sizeof command,
@@ -52,8 +75,9 @@ static void assert_opens_with_the_shell(const char *path, int64_t frames) {
 
 static void killed_recordings_open_without_holes(void **state) {
     (void)state;
-    char folder[200], path[400], copy[400], name[540], copy_name[540];
+    char folder[200], path[400], copy[400], name[540], copy_name[540], runs[400];
     make_folder(folder);
+    join_path(runs, folder, "runs");
     qpc_error err = {0};
     srand(7);
     int64_t counts[ROUNDS + 1] = {0};
@@ -99,6 +123,11 @@ static void killed_recordings_open_without_holes(void **state) {
                          (long long)counts[round], (long long)flushed, err.message);
             assert_integrity(path);
             if (round % 4 == 0) assert_opens_with_the_shell(path, counts[round]);
+            if (round % 4 == 1) {
+                assert_int_equal(chmod(folder, 0755) | chmod(runs, 0555), 0);
+                assert_int_equal(frames_seen_by_nobody(path), counts[round]);
+                assert_int_equal(chmod(runs, 0755), 0);
+            }
         } else {
             assert_int_equal(flushed, 0);
         }
@@ -108,19 +137,19 @@ static void killed_recordings_open_without_holes(void **state) {
     uint64_t world = 0;
     assert_ok(qpc_catalog_next_world(writer, &world, &err), &err);
     assert_true(world > (uint64_t)(ROUNDS - ROUNDS / 5)); // every round had its own
-    qpc_catalog_run *runs = NULL;
+    qpc_catalog_run *list = NULL;
     int32_t count = 0;
-    assert_ok(qpc_catalog_list_runs(writer, &runs, &count, &err), &err);
+    assert_ok(qpc_catalog_list_runs(writer, &list, &count, &err), &err);
     assert_true(count >= ROUNDS - ROUNDS / 5);
     for (int32_t i = 0; i < count; i++) {
-        int round = (int)strtol(runs[i].id, NULL, 16);
-        assert_string_equal(runs[i].state, "crashed");
-        assert_int_equal(runs[i].frames, counts[round]);
-        assert_int_equal(check_frames(runs[i].path, 1, &err), counts[round]);
-        snprintf(name, sizeof name, "%s-wal", runs[i].path);
+        int round = (int)strtol(list[i].id, NULL, 16);
+        assert_string_equal(list[i].state, "crashed");
+        assert_int_equal(list[i].frames, counts[round]);
+        assert_int_equal(check_frames(list[i].path, 1, &err), counts[round]);
+        snprintf(name, sizeof name, "%s-wal", list[i].path);
         assert_false(file_there(name)); // one file again
     }
-    qpc_free(runs);
+    qpc_free(list);
     qpc_writer_destroy(writer);
     remove_folder(folder);
 }

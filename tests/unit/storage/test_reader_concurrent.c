@@ -25,7 +25,8 @@ static int64_t wal_size(const char *path) {
 static sqlite3 *hold_snapshot(const char *path) {
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM frames", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM frames", NULL, NULL, NULL),
+                     SQLITE_OK);
     return db;
 }
 
@@ -93,6 +94,28 @@ static void an_idle_run_shrinks_when_its_reader_ends(void **state) {
     double end = now_s() + 5; // no record comes any more
     while (wal_size(path) >= WAL_LIMIT && now_s() < end) sleep_ms(10);
     assert_true(wal_size(path) < WAL_LIMIT);
+    qpc_writer_close_run(run);
+    qpc_writer_destroy(writer);
+    remove_folder(folder);
+}
+
+static void a_pausing_run_reaches_the_main_file(void **state) {
+    (void)state;
+    enum { NODES = 500, STEPS = 40 };
+    char folder[200], path[400];
+    make_folder(folder);
+    qpc_writer *writer = open_writer(folder, NULL);
+    qpc_run_def def = sample_run(1, NODES, QPC_F64);
+    qpc_run_handle *run = open_run(writer, &def);
+    run_path(path, folder, &def);
+    qpc_error err = {0};
+    for (int64_t step = 1; step <= STEPS; step++)
+        assert_ok(push_frame(run, step, NODES, QPC_F64, true, &err), &err);
+    assert_ok(qpc_writer_flush(run, &err), &err);
+    int64_t before = file_size(path);
+    double end = now_s() + 10;
+    while (file_size(path) == before && now_s() < end) sleep_ms(20);
+    assert_true(file_size(path) > before);
     qpc_writer_close_run(run);
     qpc_writer_destroy(writer);
     remove_folder(folder);
@@ -179,7 +202,8 @@ static void *read_all(void *user) {
     while (!atomic_load(&r->stop)) {
         int64_t count = check_frames(r->path, 1, &err);
         if (count < last) {
-            fprintf(stderr, "%lld frames after %lld: %s\n", (long long)count, (long long)last, err.message);
+            fprintf(stderr, "%lld frames after %lld: %s\n", (long long)count, (long long)last,
+                    err.message);
             atomic_fetch_add(&r->failures, 1);
         }
         last = count;
@@ -204,7 +228,8 @@ static void *follow(void *user) {
         void *values = NULL;
         int64_t rows = 0;
         if (qpc_reader_refresh(reader, &err) != QPC_OK ||
-            qpc_reader_steps(reader, seen + 1, INT64_MAX, 200, columns, 2, &values, &rows, &err) != QPC_OK) {
+            qpc_reader_steps(reader, seen + 1, INT64_MAX, 200, columns, 2, &values, &rows, &err) !=
+                QPC_OK) {
             fprintf(stderr, "%s\n", err.message);
             atomic_fetch_add(&r->failures, 1);
             break;
@@ -378,6 +403,7 @@ int main(int argc, char **argv) {
     slow = argc > 1 && strcmp(argv[1], "slow") == 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_held_snapshot_only_delays_the_checkpoint),
+        cmocka_unit_test(a_pausing_run_reaches_the_main_file),
         cmocka_unit_test(without_readers_the_wal_stays_small),
         cmocka_unit_test(a_foreign_lock_leaves_no_gap),
         cmocka_unit_test(an_idle_run_shrinks_when_its_reader_ends),
@@ -385,7 +411,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(copies_and_exports),
         cmocka_unit_test(a_run_closed_under_a_reader_is_read_afterwards),
     };
-    return cmocka_run_group_tests_name(slow ? "storage/reader_concurrent_slow"
-                                            : "storage/reader_concurrent",
-                                       tests, NULL, NULL);
+    return cmocka_run_group_tests_name(
+        slow ? "storage/reader_concurrent_slow" : "storage/reader_concurrent", tests, NULL, NULL);
 }

@@ -183,7 +183,7 @@ static void non_finite_numbers_are_kept_apart_from_missing_ones(void **state) { 
     union {
         int64_t i;
         double d;
-    } *v;
+    } * v;
     void *out = NULL;
     int64_t rows = 0;
     assert_ok(qpc_reader_steps(reader, 1, 9, 100, columns, 4, &out, &rows, &err), &err);
@@ -212,7 +212,8 @@ static void non_finite_numbers_are_kept_apart_from_missing_ones(void **state) { 
     qpc_writer_destroy(writer);
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "INSERT INTO steps(step) VALUES(77)", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "INSERT INTO steps(step) VALUES(77)", NULL, NULL, NULL),
+                     SQLITE_OK);
     sqlite3_close(db);
     assert_ok(qpc_reader_open(path, &reader, &err), &err);
     assert_ok(qpc_reader_steps(reader, 77, 77, 100, columns, 2, &out, &rows, &err), &err);
@@ -245,7 +246,8 @@ static void facts_bodies_meshes_and_columns_come_back(void **state) {
     assert_string_equal(f.scene_json, def.scene_json);
     assert_string_equal(f.versions_json, def.versions_json);
     assert_string_equal(f.state, "recording");
-    assert_true(f.world == def.world && f.scene_hash == def.scene_hash && f.start_hash == def.start_hash);
+    assert_true(f.world == def.world && f.scene_hash == def.scene_hash &&
+                f.start_hash == def.start_hash);
     assert_near(f.dt, def.dt, 0);
     assert_int_equal(f.frame_dtype, QPC_F64);
     assert_int_equal(f.frame_nodes, 7);
@@ -274,7 +276,8 @@ static void facts_bodies_meshes_and_columns_come_back(void **state) {
     assert_memory_equal(bytes, def.meshes[0].bytes, size);
     qpc_free(bytes);
     uint8_t none[32] = {1};
-    assert_fails(qpc_reader_mesh(reader, none, &bytes, &size, &err), QPC_ERR_NOT_FOUND, &err, "01000000");
+    assert_fails(qpc_reader_mesh(reader, none, &bytes, &size, &err), QPC_ERR_NOT_FOUND, &err,
+                 "01000000");
     const char *const *names = NULL;
     const bool *integer = NULL;
     assert_ok(qpc_reader_columns(reader, &names, &integer, &count), &err);
@@ -295,7 +298,8 @@ static void facts_bodies_meshes_and_columns_come_back(void **state) {
 typedef struct texts {
     char all[1000];
 } texts;
-static bool collect(void *user, int64_t step, const char *kind, const char *subject, const char *text) {
+static bool collect(void *user, int64_t step, const char *kind, const char *subject,
+                    const char *text) {
     texts *t = user;
     size_t n = strlen(t->all);
     snprintf(t->all + n, sizeof t->all - n, "%lld|%s|%s|%s\n", (long long)step, kind,
@@ -342,7 +346,8 @@ static void contacts_commands_and_events_come_back(void **state) {
                  "step 6");
     texts t = {0};
     assert_ok(qpc_reader_commands(reader, 0, 100, collect, &t, &err), &err);
-    assert_string_equal(t.all, "2|world.step|-|{\"n\":\"\xc3\xa9\"}\n4|world.control|-|{\"forces\":[]}\n");
+    assert_string_equal(t.all,
+                        "2|world.step|-|{\"n\":\"\xc3\xa9\"}\n4|world.control|-|{\"forces\":[]}\n");
     t = (texts){0};
     assert_ok(qpc_reader_events(reader, 0, 100, collect, &t, &err), &err);
     assert_string_equal(t.all, "3|fail-safe||group 1 cut to 0.5\n");
@@ -371,8 +376,8 @@ static void a_second_record_of_a_step_is_noted_not_fatal(void **state) {
     run_path(path, folder, &def);
     assert_int_equal(check_frames(path, 1, &err), 4);
     assert_int_equal(query_int(path, "SELECT residual FROM steps WHERE step = 2"), 1);
-    assert_int_equal(query_int(path, "SELECT count(*) FROM events WHERE kind = 'duplicate' AND step = 2"),
-                     2);
+    assert_int_equal(
+        query_int(path, "SELECT count(*) FROM events WHERE kind = 'duplicate' AND step = 2"), 2);
     qpc_writer_close_run(run);
     qpc_writer_destroy(writer);
     remove_folder(folder);
@@ -401,7 +406,8 @@ static void definitions_are_checked(void **state) {
         def = good;
         def.columns = columns;
         def.column_count = 2;
-        assert_fails(qpc_writer_open_run(writer, &def, &run, &err), QPC_ERR_INVALID, &err, "column 1");
+        assert_fails(qpc_writer_open_run(writer, &def, &run, &err), QPC_ERR_INVALID, &err,
+                     "column 1");
     }
     assert_false(file_there(path));
     qpc_catalog_run *runs = NULL;
@@ -463,10 +469,12 @@ static void records_survive_failing_allocations(void **state) {
         qpc_status status = qpc_record_event(1, "a", "b", &r, &err);
         if (qpc_faults_ended(&f, status)) qpc_record_destroy(r);
     }
-    assert_fails(qpc_record_frame(1, -1, 0, 0, x, 1, QPC_I32, &r, &err), QPC_ERR_INVALID, &err, "dtype");
-    assert_fails(qpc_record_frame(1, -1, 0, 0, x, -1, QPC_F32, &r, &err), QPC_ERR_INVALID, &err, "-1");
-    assert_fails(qpc_record_frame(1, -1, 0, 0, x, 50 * 1000 * 1000, QPC_F64, &r, &err), QPC_ERR_LIMIT,
-                 &err, "fit a row");
+    assert_fails(qpc_record_frame(1, -1, 0, 0, x, 1, QPC_I32, &r, &err), QPC_ERR_INVALID, &err,
+                 "dtype");
+    assert_fails(qpc_record_frame(1, -1, 0, 0, x, -1, QPC_F32, &r, &err), QPC_ERR_INVALID, &err,
+                 "-1");
+    assert_fails(qpc_record_frame(1, -1, 0, 0, x, 50 * 1000 * 1000, QPC_F64, &r, &err),
+                 QPC_ERR_LIMIT, &err, "fit a row");
     assert_fails(qpc_record_contacts(1, x, 1, 0, &r, &err), QPC_ERR_INVALID, &err, "0 bytes");
 }
 

@@ -11,7 +11,10 @@ static void network_file_systems_get_no_wal(void **state) {
     static const struct {
         int64_t type;
         const char *name;
-    } remote[] = {{0x6969, "NFS"}, {0xFF534D42, "CIFS"}, {0xFE534D42, "SMB2"}, {0x01021997, "9P"},
+    } remote[] = {{0x6969, "NFS"},
+                  {0xFF534D42, "CIFS"},
+                  {0xFE534D42, "SMB2"},
+                  {0x01021997, "9P"},
                   {0x65735546, "FUSE"}};
     for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++) {
         const char *name = NULL;
@@ -39,15 +42,17 @@ static void the_choice_is_what_sqlite_answers(void **state) {
     sqlite3 *db = NULL;
     const char *type = NULL;
     bool local = qpc_store_wal_allowed_at(path, &type); // not there yet: its folder counts
-    assert_ok(qpc_store_open(path, QPC_OPEN_CREATE, QPC_CATALOG_APPLICATION_ID,
-                             "CREATE TABLE t(x)", &db, &err),
+    assert_ok(qpc_store_open(path, QPC_OPEN_CREATE, QPC_CATALOG_APPLICATION_ID, "CREATE TABLE t(x)",
+                             &db, &err),
               &err);
-    if (qpc_store_is_wal(db) != local) fail_msg("file system %s, WAL %d", type, qpc_store_is_wal(db));
+    if (qpc_store_is_wal(db) != local)
+        fail_msg("file system %s, WAL %d", type, qpc_store_is_wal(db));
     qpc_store_close(db);
 
     // Shared memory cannot be had: the pragma answers another mode, and that is what we go by.
     faultvfs_without_shm(true);
-    assert_ok(qpc_store_open(path, QPC_OPEN_WRITE, QPC_CATALOG_APPLICATION_ID, NULL, &db, &err), &err);
+    assert_ok(qpc_store_open(path, QPC_OPEN_WRITE, QPC_CATALOG_APPLICATION_ID, NULL, &db, &err),
+              &err);
     assert_false(qpc_store_is_wal(db));
     assert_ok(qpc_store_exec(db, "INSERT INTO t VALUES(1)", &err), &err);
     char journal[400];

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,8 +95,11 @@ static void a_full_queue_drops_and_states_the_gap(void **state) {
     qpc_writer_close_run(run);
     qpc_writer_destroy(writer);
     assert_int_equal(query_int(path, "SELECT count(*) FROM frames"), 102 - refused);
-    assert_true(query_int(path, "SELECT count(*) FROM events WHERE kind = 'gap' AND message LIKE "
-                                "'% records of steps % to 101 were not recorded: the storage queue was full'") >= 1);
+    assert_true(
+        query_int(path,
+                  "SELECT count(*) FROM events WHERE kind = 'gap' AND message LIKE "
+                  "'% records of steps % to 101 were not recorded: the storage queue was full'") >=
+        1);
     remove_folder(folder);
 }
 
@@ -204,8 +208,12 @@ static void a_lock_held_too_long_fails_the_run_until_it_goes(void **state) {
     qpc_writer *writer = NULL;
     notices n;
     notices_init(&n);
-    qpc_writer_options options = {.data_dir = folder, .batch_ms = 5, .retry_ms = 20, .busy_ms = 100,
-                                  .notice = notices_take, .user = &n};
+    qpc_writer_options options = {.data_dir = folder,
+                                  .batch_ms = 5,
+                                  .retry_ms = 20,
+                                  .busy_ms = 100,
+                                  .notice = notices_take,
+                                  .user = &n};
     assert_ok(qpc_writer_create(&options, &writer, &err), &err);
     qpc_run_def def = sample_run(1, NODES, QPC_F32);
     qpc_run_handle *run = open_run(writer, &def);
@@ -221,8 +229,9 @@ static void a_lock_held_too_long_fails_the_run_until_it_goes(void **state) {
     assert_ok(push_frame(run, 3, NODES, QPC_F32, true, &err), &err);
     assert_ok(qpc_writer_flush(run, &err), &err);
     assert_int_equal(query_int(path, "SELECT group_concat(step, '') FROM frames"), 13);
-    assert_int_equal(query_int(path, "SELECT count(*) FROM events WHERE kind = 'gap' AND message LIKE "
-                                     "'1 records of steps 2 to 2 %'"),
+    assert_int_equal(query_int(path,
+                               "SELECT count(*) FROM events WHERE kind = 'gap' AND message LIKE "
+                               "'1 records of steps 2 to 2 %'"),
                      1);
     qpc_writer_close_run(run);
     qpc_writer_destroy(writer);
@@ -243,8 +252,8 @@ static int file_limit_child(const char *folder, const char *path) {
     notices n;
     notices_init(&n);
     signal(SIGXFSZ, SIG_IGN);
-    qpc_writer_options options = {.data_dir = folder, .batch_ms = 5, .retry_ms = 50,
-                                  .notice = notices_take, .user = &n};
+    qpc_writer_options options = {
+        .data_dir = folder, .batch_ms = 5, .retry_ms = 50, .notice = notices_take, .user = &n};
     qpc_writer *writer = NULL;
     qpc_run_handle *run = NULL;
     qpc_run_def def = sample_run(1, 200, QPC_F64);
@@ -286,7 +295,8 @@ static int file_limit_child(const char *folder, const char *path) {
     wrong += wrong_if(qpc_writer_flush(run, &err) != QPC_OK, __LINE__);
     qpc_writer_close_run(run);
     qpc_writer_destroy(writer);
-    wrong += wrong_if(query_int(path, "SELECT count(*) FROM events WHERE kind = 'gap'") < 1, __LINE__);
+    wrong +=
+        wrong_if(query_int(path, "SELECT count(*) FROM events WHERE kind = 'gap'") < 1, __LINE__);
     wrong += wrong_if(query_int(path, "SELECT max(step) FROM frames") != 9000, __LINE__);
     char sql[200];
     snprintf(sql, sizeof sql, "SELECT count(*) FROM frames WHERE step <= %lld", (long long)good);
@@ -310,8 +320,65 @@ static void a_file_size_limit_is_a_full_disk_that_recovers(void **state) { // ca
     remove_folder(folder);
 }
 
-/// Record, with the nth operation of a kind failing on the way; see that nothing flushed is lost and
-/// that recording recovers. False when n was beyond the last operation.
+static void a_full_file_system_recovers_when_it_grows(void **state) { // case S03 a
+    (void)state;
+    char folder[200], path[400];
+    make_folder(folder);
+    if (mount("qpc-test", folder, "tmpfs", 0, "size=4m") != 0) {
+        remove_folder(folder);
+        skip(); // needs root, or a container that may mount
+    }
+    notices n;
+    notices_init(&n);
+    qpc_writer *writer = open_writer(folder, &n);
+    qpc_run_def def = sample_run(1, 200, QPC_F64);
+    qpc_run_handle *run = open_run(writer, &def);
+    run_path(path, folder, &def);
+    qpc_error err = {0};
+    qpc_status status = QPC_OK;
+    int64_t step = 0, flushed = 0;
+    while (status == QPC_OK && step < 5000) {
+        status = push_frame(run, ++step, 200, QPC_F64, true, &err);
+        if (status == QPC_OK && step % 10 == 0) status = qpc_writer_flush(run, &err);
+        if (status == QPC_OK && step % 10 == 0) flushed = step;
+    }
+    assert_int_equal(status, QPC_ERR_FULL);
+    assert_non_null(strstr(err.message, path));
+    double start = now_s();
+    while (now_s() - start < 0.3) // the world goes on, records are dropped
+        assert_int_not_equal(push_frame(run, ++step, 200, QPC_F64, true, &err), QPC_OK);
+    assert_int_equal(notices_of(&n, "run_failed"), 1);
+    assert_true(flushed > 100);
+    // A catalogue on the full disk answers too.
+    uint64_t world = 0;
+    status = qpc_catalog_next_world(writer, &world, &err);
+    assert_true(status == QPC_OK || status == QPC_ERR_FULL);
+    qpc_reader *reader = NULL;
+    assert_ok(qpc_reader_open(path, &reader, &err), &err);
+    assert_true(qpc_reader_facts(reader).last_step >= flushed);
+    qpc_reader_close(reader);
+
+    assert_int_equal(mount("qpc-test", folder, "tmpfs", MS_REMOUNT, "size=64m"), 0);
+    assert_true(notices_wait(&n, "run_recovered", 1, 3000));
+    assert_ok(push_frame(run, ++step, 200, QPC_F64, true, &err), &err);
+    assert_ok(qpc_writer_flush(run, &err), &err);
+    qpc_writer_close_run(run);
+    qpc_writer_destroy(writer);
+    assert_integrity(path);
+    assert_int_equal(query_int(path, "SELECT max(step) FROM frames"), step);
+    assert_int_equal(query_int(path,
+                               "SELECT count(*) FROM events WHERE kind = 'gap' AND message LIKE "
+                               "'%disk is full%'"),
+                     1);
+    char sql[200];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM frames WHERE step <= %lld", (long long)flushed);
+    assert_int_equal(query_int(path, sql), flushed);
+    umount2(folder, MNT_DETACH);
+    remove_folder(folder);
+}
+
+/// Record, with the nth operation of a kind failing on the way; see that nothing flushed is lost
+/// and that recording recovers. False when n was beyond the last operation.
 static bool survive_fault(int kind, long nth, int code, int system_error, bool sticky,
                           qpc_status wanted) {
     char folder[200], path[400];
@@ -320,8 +387,8 @@ static bool survive_fault(int kind, long nth, int code, int system_error, bool s
     notices n;
     notices_init(&n);
     qpc_writer *writer = NULL;
-    qpc_writer_options options = {.data_dir = folder, .batch_ms = 2, .retry_ms = 10,
-                                  .notice = notices_take, .user = &n};
+    qpc_writer_options options = {
+        .data_dir = folder, .batch_ms = 2, .retry_ms = 10, .notice = notices_take, .user = &n};
     assert_ok(qpc_writer_create(&options, &writer, &err), &err);
     qpc_run_def def = sample_run(1, 400, QPC_F64);
     qpc_run_handle *run = open_run(writer, &def);
@@ -342,7 +409,8 @@ static bool survive_fault(int kind, long nth, int code, int system_error, bool s
         if (status == QPC_OK) continue;
         refused = true;
         if (status != wanted)
-            fail_msg("fault %ld of kind %d: %s: %s", nth, kind, qpc_status_name(status), err.message);
+            fail_msg("fault %ld of kind %d: %s: %s", nth, kind, qpc_status_name(status),
+                     err.message);
         assert_non_null(strstr(err.message, path));
     }
     bool fired = faultvfs_fired();
@@ -389,8 +457,8 @@ static void failing_checkpoints_lose_nothing(void **state) {
     notices n;
     notices_init(&n);
     qpc_writer *writer = NULL;
-    qpc_writer_options options = {.data_dir = folder, .batch_ms = 2, .retry_ms = 10,
-                                  .notice = notices_take, .user = &n};
+    qpc_writer_options options = {
+        .data_dir = folder, .batch_ms = 2, .retry_ms = 10, .notice = notices_take, .user = &n};
     assert_ok(qpc_writer_create(&options, &writer, &err), &err);
     qpc_run_def def = sample_run(1, 2000, QPC_F64);
     qpc_run_handle *run = open_run(writer, &def);
@@ -480,7 +548,8 @@ static void a_run_that_cannot_be_made_leaves_nothing(void **state) {
                         fail_msg("%s is left after fault %ld of kind %d", left, nth, kind);
                 }
                 qpc_catalog_run info;
-                assert_int_equal(qpc_catalog_find_run(writer, def.id, &info, &err), QPC_ERR_NOT_FOUND);
+                assert_int_equal(qpc_catalog_find_run(writer, def.id, &info, &err),
+                                 QPC_ERR_NOT_FOUND);
             }
             if (!fired) break;
             assert_true(nth < 500);
@@ -523,7 +592,8 @@ static void bad_data_folders_are_named(void **state) {
     options.data_dir = below;
     assert_fails(qpc_writer_create(&options, &writer, &err), QPC_ERR_IO, &err, below);
     options.data_dir = "";
-    assert_fails(qpc_writer_create(&options, &writer, &err), QPC_ERR_INVALID, &err, "no data folder");
+    assert_fails(qpc_writer_create(&options, &writer, &err), QPC_ERR_INVALID, &err,
+                 "no data folder");
     char longer[1000];
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
@@ -613,20 +683,22 @@ static void meshes_are_kept_by_their_hash(void **state) {
     assert_ok(qpc_catalog_delete_mesh(writer, info[1].sha256, &err), &err);
     uint8_t *out = NULL;
     size_t size = 0;
-    assert_fails(qpc_catalog_delete_mesh(writer, info[1].sha256, &err), QPC_ERR_NOT_FOUND, &err, "no mesh");
+    assert_fails(qpc_catalog_delete_mesh(writer, info[1].sha256, &err), QPC_ERR_NOT_FOUND, &err,
+                 "no mesh");
     assert_fails(qpc_catalog_get_mesh(writer, info[1].sha256, &out, &size, &err), QPC_ERR_NOT_FOUND,
                  &err, "no mesh");
     qpc_writer_destroy(writer);
     // Bytes that are not those of the hash are never given out.
     sqlite3 *db = NULL;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "UPDATE meshes SET data = (SELECT data FROM meshes WHERE id = 3)",
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE meshes SET data = (SELECT data FROM meshes WHERE id = 3)",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(db);
     writer = open_writer(folder, NULL);
-    assert_fails(qpc_catalog_get_mesh(writer, info[0].sha256, &out, &size, &err), QPC_ERR_CORRUPT, &err,
-                 "do not have its hash");
+    assert_fails(qpc_catalog_get_mesh(writer, info[0].sha256, &out, &size, &err), QPC_ERR_CORRUPT,
+                 &err, "do not have its hash");
     qpc_writer_destroy(writer);
     remove_folder(folder);
 }
@@ -639,7 +711,7 @@ static void a_full_disk_refuses_meshes_and_worlds(void **state) {
     qpc_writer *writer = open_writer(folder, NULL);
     uint8_t *bytes = malloc(100000);
     assert_non_null(bytes);
-    for (int i = 0; i < 100000; i++) bytes[i] = (uint8_t)(i * i >> 3);
+    for (int i = 0; i < 100000; i++) bytes[i] = (uint8_t)((unsigned)i * (unsigned)i >> 3);
     qpc_catalog_mesh info = {.vertices = 1, .elements = 1, .nodes_per_element = 3};
     assert_ok(qpc_sha256_of(bytes, 100000, info.sha256, &err), &err);
     faultvfs_arm(FAULT_WRITE, 1, SQLITE_FULL, ENOSPC, true);
@@ -762,6 +834,7 @@ int main(void) {
         test(waiting_pushers_lose_nothing),
         test(a_locked_run_does_not_hold_up_others),
         test(a_lock_held_too_long_fails_the_run_until_it_goes),
+        test(a_full_file_system_recovers_when_it_grows),
         test(any_failing_write_loses_nothing_flushed),
         test(failing_checkpoints_lose_nothing),
         test(a_run_that_ends_on_a_full_disk_keeps_what_was_flushed),

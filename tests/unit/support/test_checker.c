@@ -80,6 +80,10 @@ static void decides_every_simulation_query_as_exact_arithmetic_does(void **state
     (void)state;
     agrees_with_truth("sim.bin");
 }
+static void decides_every_published_query_as_exact_arithmetic_does(void **state) {
+    (void)state;
+    agrees_with_truth("sample_queries.bin");
+}
 static void not_finite_is_undecided_never_a_miss(void **state) {
     (void)state;
     qpc_checker *c = empty_checker();
@@ -96,7 +100,7 @@ static void order_of_corners_and_ends_does_not_matter(void **state) {
     qpc_checker *c = empty_checker();
     uint64_t seed = 7;
     int hits = 0;
-    for (int n = 0; n < 600; n++) {
+    for (int n = 0; n < 250; n++) {
         double x0[12], x1[12];
         for (int k = 0; k < 12; k++) {
             // small integers: ties, coplanar and parallel cases are common
@@ -116,7 +120,7 @@ static void order_of_corners_and_ends_does_not_matter(void **state) {
             assert_int_equal(qpc_checker_query(c, edges, y1, y0, NULL, NULL), answer); // backwards
         }
     }
-    assert_true(hits > 50);
+    assert_true(hits > 20);
     qpc_checker_destroy(c);
 }
 
@@ -271,7 +275,7 @@ static void grid_and_sweep_lose_no_pair(void **state) {
     (void)state;
     uint64_t seed = 12345;
     int crossings = 0, intersections = 0;
-    for (int round = 0; round < 24; round++) {
+    for (int round = 0; round < 15; round++) {
         scene s = {.mesh_nodes = 40, .cable_nodes = 12, .triangle_count = 60};
         double motion = round % 3 == 0 ? 0.02 : round % 3 == 1 ? 0.3 : 2;
         bool mesh_moves = round % 2 == 1;
@@ -369,6 +373,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decides_every_degenerate_query_as_exact_arithmetic_does),
         cmocka_unit_test(decides_every_simulation_query_as_exact_arithmetic_does),
+        cmocka_unit_test(decides_every_published_query_as_exact_arithmetic_does),
         cmocka_unit_test(not_finite_is_undecided_never_a_miss),
         cmocka_unit_test(order_of_corners_and_ends_does_not_matter),
         cmocka_unit_test(passing_through_a_sheet_is_a_crossing_although_both_ends_are_clean),

@@ -1,0 +1,56 @@
+"""Every example scene through daemon and disk: `qpc run` records it with sub-steps in float64, and
+qpc-run-check asks of the run file whether anything crossed."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from daemon import BUILD, QPC, SOURCE, TIME_SCALE, Daemon  # noqa: E402
+
+STEPS = 100 if os.environ.get("QPC_SUITE") == "quick" or os.environ.get("QPC_SANITIZE") else 400
+
+
+class RecordedScenes(unittest.TestCase):
+    def record_and_check(self, name, **changes):
+        scene = json.loads((SOURCE / "examples" / "scenes" / f"{name}.json").read_text())
+        scene["record"] = {"frames": 1, "precision": "float64", "substeps": True}
+        scene.update(changes)
+        with Daemon("--workers", "1") as daemon:
+            path = daemon.folder / f"{name}.json"
+            path.write_text(json.dumps(scene))
+            run = subprocess.run([str(QPC), "run", str(path), "--steps", str(STEPS), "--server",
+                                  daemon.server], capture_output=True, text=True,
+                                 timeout=100 * TIME_SCALE)
+            self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+            (file,) = (daemon.data / "runs").glob("*.qpc")
+            daemon.stop()  # the writer closes the run behind the last reply
+            check = subprocess.run([str(BUILD / "tools" / "qpc-run-check"), str(file)],
+                                   capture_output=True, text=True, timeout=100 * TIME_SCALE)
+            self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
+            self.assertIn(f"  {STEPS + 1} frames and ", check.stdout)
+
+    def test_pulley_1(self):
+        self.record_and_check("pulley-1")
+
+    def test_pulley_1_at_10_ms(self):
+        self.record_and_check("pulley-1", dt=0.01)
+
+    def test_pulley_1_ea(self):
+        self.record_and_check("pulley-1-ea")
+
+    def test_pulley_2(self):
+        self.record_and_check("pulley-2")
+
+    def test_pulley_funnel(self):
+        self.record_and_check("pulley-funnel")
+
+    def test_cylinder(self):
+        self.record_and_check("cylinder")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,220 @@
+/// Properties of continuous detection that need no reference: a miss stays away and a hit comes
+/// near by sampling; the answer does not depend on the order of points, the origin, the unit or the
+/// direction of time.
+#include "tests/support/check.h"
+
+#include "engine/collision/ccd.h"
+#include "engine/geometry/closest.h"
+
+static uint64_t seed = 2024;
+static double uniform(void) { // [-1, 1)
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(seed & ~(uint64_t)2047) * 0x1p-63;
+}
+
+typedef struct pair {
+    qpc_vec3 x0[4], x1[4];
+    double s, tol;
+    bool ee;
+} pair;
+
+static void run(const pair *p, qpc_ccd_result *r) {
+    if (p->ee)
+        qpc_ccd_ee(p->x0, p->x1, p->s, p->tol, r);
+    else
+        qpc_ccd_vt(p->x0, p->x1, p->s, p->tol, r);
+}
+
+static double distance_at(const pair *p, double t) {
+    qpc_vec3 x[4];
+    qpc_closest c;
+    for (int k = 0; k < 4; k++) x[k] = v3_lerp(p->x0[k], p->x1[k], t);
+    if (p->ee)
+        qpc_closest_ee(x, &c);
+    else
+        qpc_closest_vt(x, &c);
+    return c.distance;
+}
+
+/// Coordinates of 20 bits, so that dyadic shifts are exact.
+static qpc_vec3 grid(double scale) {
+    qpc_vec3 p = {uniform(), uniform(), uniform()};
+    return v3(scale * floor(p.x * 0x1p20) * 0x1p-20, scale * floor(p.y * 0x1p20) * 0x1p-20,
+              scale * floor(p.z * 0x1p20) * 0x1p-20);
+}
+
+static pair random_pair(int i) {
+    static const double separation[4] = {0, 1e-3, 0.03, 0.2}, speed[4] = {0.1, 1, 1, 16};
+    pair p = {.s = separation[i / 2 % 4], .tol = i / 8 % 2 ? 1e-6 : 1e-3, .ee = i % 2};
+    double move = speed[i / 16 % 4];
+    for (int k = 0; k < 4; k++) {
+        p.x0[k] = grid(1);
+        p.x1[k] = v3_add(p.x0[k], grid(move));
+    }
+    if (i % 5 == 0) // nearly degenerate: three points on a line, or parallel edges
+        p.x0[3] = v3_madd(p.x0[2], 0.5, v3_sub(p.x0[1], p.x0[p.ee ? 0 : 2]));
+    return p;
+}
+
+static void misses_stay_away_and_hits_come_near(void **state) {
+    (void)state;
+    int hits = 0, misses = 0;
+    for (int i = 0; i < 20000; i++) {
+        pair p = random_pair(i);
+        qpc_ccd_result r;
+        run(&p, &r);
+        double end = r.outcome == QPC_CCD_MISS ? 1 : r.toi;
+        for (int k = 0; k <= 64 && r.outcome != QPC_CCD_AT_START; k++) {
+            double d = distance_at(&p, end * k / 64);
+            if (!(d > p.s - 1e-13)) fail_msg("pair %d comes to %.17g, s = %g", i, d, p.s);
+        }
+        if (r.outcome == QPC_CCD_MISS) {
+            misses++;
+            continue;
+        }
+        hits++;
+        assert_false(r.uncertain);
+        assert_near(r.distance, distance_at(&p, r.toi), 1e-12);
+        assert_true(r.distance <= p.s + p.tol + 1e-13);
+        assert_true(r.iterations < 1000);
+    }
+    assert_true(hits > 2000 && misses > 2000);
+}
+
+/// Two answers to one question may differ in outcome only for pairs that come within [s, s + tol],
+/// and hits only in time, not in order: each is no later than the first contact.
+static void same_answer(const pair *p, const qpc_ccd_result *a, const qpc_ccd_result *b) {
+    if (a->outcome == b->outcome || (a->outcome != QPC_CCD_MISS && b->outcome != QPC_CCD_MISS))
+        return;
+    const qpc_ccd_result *hit = a->outcome == QPC_CCD_MISS ? b : a;
+    assert_true(hit->distance > p->s - 1e-13 && hit->distance <= p->s + p->tol + 1e-13);
+}
+
+static void order_of_points_does_not_matter(void **state) {
+    (void)state;
+    static const int vt[6][4] = {{0, 1, 2, 3}, {0, 2, 3, 1}, {0, 3, 1, 2},
+                                 {0, 1, 3, 2}, {0, 3, 2, 1}, {0, 2, 1, 3}};
+    static const int ee[8][4] = {{0, 1, 2, 3}, {1, 0, 2, 3}, {0, 1, 3, 2}, {1, 0, 3, 2},
+                                 {2, 3, 0, 1}, {3, 2, 0, 1}, {2, 3, 1, 0}, {3, 2, 1, 0}};
+    for (int i = 0; i < 5000; i++) {
+        pair p = random_pair(i);
+        qpc_ccd_result r, q;
+        run(&p, &r);
+        for (int o = 1; o < (p.ee ? 8 : 6); o++) {
+            pair other = p;
+            for (int k = 0; k < 4; k++) {
+                other.x0[k] = p.x0[p.ee ? ee[o][k] : vt[o][k]];
+                other.x1[k] = p.x1[p.ee ? ee[o][k] : vt[o][k]];
+            }
+            run(&other, &q);
+            same_answer(&p, &r, &q);
+        }
+    }
+}
+
+static void backwards_in_time(void **state) {
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        pair p = random_pair(i), back = p;
+        qpc_ccd_result r, q;
+        memcpy(back.x0, p.x1, sizeof p.x1);
+        memcpy(back.x1, p.x0, sizeof p.x0);
+        run(&p, &r);
+        run(&back, &q);
+        same_answer(&p, &r, &q);
+        if (r.outcome != QPC_CCD_MISS && q.outcome != QPC_CCD_MISS)
+            assert_true(r.toi <= 1 - q.toi + 1e-12 ||
+                        distance_at(&p, r.toi) <= p.s + p.tol + 1e-12);
+    }
+}
+
+/// Moving everything by a power of two changes no bit, since differences come first.
+static void far_from_the_origin(void **state) {
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        pair p = random_pair(i), far = p;
+        qpc_ccd_result r, q;
+        qpc_vec3 shift = {0x1p20, -0x1p21, 0x1p20};
+        for (int k = 0; k < 4; k++) {
+            far.x0[k] = v3_add(p.x0[k], shift);
+            far.x1[k] = v3_add(p.x1[k], shift);
+            // Exact, or the case says nothing.
+            assert_true(v3_norm(v3_sub(v3_sub(far.x0[k], shift), p.x0[k])) == 0);
+            if (v3_norm(v3_sub(v3_sub(far.x1[k], shift), p.x1[k])) != 0) far.x0[0].x = NAN;
+        }
+        if (isnan(far.x0[0].x)) continue;
+        run(&p, &r);
+        run(&far, &q);
+        assert_int_equal(r.outcome, q.outcome);
+        assert_true(r.toi == q.toi);
+        if (r.outcome == QPC_CCD_MISS) continue;
+        assert_true(r.distance == q.distance);
+        assert_memory_equal(&r.n, &q.n, sizeof r.n);
+        assert_memory_equal(r.weight, q.weight, sizeof r.weight);
+    }
+}
+
+static void any_unit_of_length(void **state) {
+    (void)state;
+    static const double unit[4] = {0x1p-30, 0x1p-10, 0x1p10, 0x1p30};
+    for (int i = 0; i < 5000; i++) {
+        pair p = random_pair(i), scaled = p;
+        qpc_ccd_result r, q;
+        double f = unit[i % 4];
+        for (int k = 0; k < 4; k++) {
+            scaled.x0[k] = v3_scale(f, p.x0[k]);
+            scaled.x1[k] = v3_scale(f, p.x1[k]);
+        }
+        scaled.s *= f;
+        scaled.tol *= f;
+        run(&p, &r);
+        run(&scaled, &q);
+        assert_int_equal(r.outcome, q.outcome);
+        assert_true(r.toi == q.toi);
+        if (r.outcome == QPC_CCD_MISS) continue;
+        assert_true(q.distance == f * r.distance);
+        assert_memory_equal(r.weight, q.weight, sizeof r.weight);
+    }
+}
+
+/// The `keep` forms: pairs that leave are misses wherever they start, and none comes nearer than
+/// what it keeps.
+static void pairs_that_start_inside(void **state) {
+    (void)state;
+    int inside = 0, hits = 0;
+    for (int i = 0; i < 20000; i++) {
+        pair p = random_pair(i);
+        p.s = 0.2;
+        qpc_ccd_result r;
+        double start = -1;
+        if (p.ee)
+            qpc_ccd_ee_keep(p.x0, p.x1, p.s, 0.01 * p.s, &r, &start);
+        else
+            qpc_ccd_vt_keep(p.x0, p.x1, p.s, 0.01 * p.s, &r, &start);
+        double d0 = distance_at(&p, 0), keep = d0 > p.s * (1 + 1e-6) ? p.s : 0.9 * d0;
+        double end = r.outcome == QPC_CCD_MISS ? 1 : r.toi;
+        for (int k = 0; k <= 64; k++) {
+            double d = distance_at(&p, end * k / 64);
+            if (!(d > keep - 1e-13)) fail_msg("pair %d comes to %.17g from %.17g", i, d, d0);
+        }
+        inside += d0 < p.s;
+        if (r.outcome == QPC_CCD_MISS) continue;
+        hits++;
+        assert_near(start, d0, 1e-13);
+        assert_true(d0 < 1e-12 || r.outcome == QPC_CCD_HIT);
+        assert_true(r.distance <= keep + 0.1 * (d0 - keep) + 1e-13);
+    }
+    assert_true(inside > 1000 && hits > 1000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(misses_stay_away_and_hits_come_near),
+        cmocka_unit_test(order_of_points_does_not_matter),
+        cmocka_unit_test(backwards_in_time),
+        cmocka_unit_test(far_from_the_origin),
+        cmocka_unit_test(any_unit_of_length),
+        cmocka_unit_test(pairs_that_start_inside),
+    };
+    return cmocka_run_group_tests_name("property/ccd", tests, NULL, NULL);
+}
