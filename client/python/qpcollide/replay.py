@@ -46,7 +46,7 @@ _zstd = None
 def _decode(encoding, data, size):
     """Exactly `size` bytes of a stored blob."""
     global _zstd
-    if encoding != "zstd":
+    if encoding not in ("zstd", "zstd-planes"):
         raise ValueError(f"blob of unknown encoding {encoding!r}")
     if _zstd is None:
         _zstd = _load_zstd()
@@ -129,6 +129,9 @@ class Replay:
             raise ValueError(f"the frame of step {step} is a delta; this reader knows key frames")
         dtype = np.dtype(dtype)
         raw = _decode(encoding, data, nodes * 3 * dtype.itemsize)
+        if encoding == "zstd-planes":  # for each coordinate, for each byte of a number: every node's
+            planes = np.frombuffer(raw, np.uint8).reshape(3, dtype.itemsize, nodes)
+            raw = planes.transpose(2, 0, 1).tobytes()
         positions = np.frombuffer(raw, dtype).reshape(nodes, 3).astype(np.float64)
         return ReplayFrame(step, substep, time, hash_ & 0xFFFFFFFFFFFFFFFF, positions)
 
