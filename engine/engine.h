@@ -23,7 +23,8 @@ typedef struct qpc_world_limits { // 0: the default
 /// Where a world gets meshes from. On success *ret is a new reference (the world releases it).
 typedef qpc_status (*qpc_mesh_lookup)(void *user, const uint8_t sha256[32], qpc_mesh **ret,
                                       qpc_error *err);
-/// A state inside a step that was travelled through (halved sub-steps); x (nodes x 3) m.
+/// A state inside a step that was travelled through (halved sub-steps); x (nodes x 3) m. Called when the step
+/// has succeeded, before qpc_world_step returns: a step that fails has no states.
 typedef void (*qpc_substep_sink)(void *user, int64_t step, double time, const double *x,
                                  int32_t node_count);
 
@@ -69,8 +70,8 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, passes, "1", "collision passes (detect and solve again), the first solve not counted")    \
     X(I, newton, "1", "extra Newton iterations with re-detected rows")                             \
     X(I, halvings, "1", "times the step was halved")                                               \
-    X(I, failsafe, "1", "groups whose motion was cut short before an impact")                      \
-    X(R, failsafe_scale, "1", "smallest factor a motion was cut to; 1 if none")                    \
+    X(I, failsafe, "1", "groups whose motion was cut short before an impact, driven bodies and targets held back")                      \
+    X(R, failsafe_scale, "1", "smallest factor that a motion was cut to or a driven one held back to; 1 if none")                    \
     X(I, contacts, "1", "contacts with rows at the end")                                           \
     X(I, rows, "1", "rows of the last QP")                                                         \
     X(I, active, "1", "rows held at their bound")                                                  \
@@ -97,7 +98,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, solve_check, "1", "relative residual of the K-solve behind stat")                         \
     X(R, relaxed, "m/s", "largest relaxation of contradicting rows")                               \
     X(R, min_gap, "1", "smallest distance over separation, at most 2")                             \
-    X(R, toi_margin, "1", "least time of impact of the accepted motion at the acceptance distance, 1 if none") \
+    X(R, toi_margin, "1", "least time of impact, in parts of its motion, of what the fail-safe had to prevent; 1 if nothing") \
     X(R, kinetic, "J", "kinetic energy")                                                           \
     X(R, potential, "J", "gravitational energy against the start")                                 \
     X(R, elastic, "J", "elastic energy")                                                           \
@@ -111,7 +112,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, momentum_z, "kg m/s", "total momentum")                                                   \
     X(R, max_speed, "m/s", "largest node speed")                                                   \
     X(R, max_strain, "1", "largest |l/l0 - 1| of a spring")                                        \
-    X(R, lag, "m", "how far driven motion was held back")                                          \
+    X(R, lag, "m", "largest distance of something driven from where its orders would have it")                                          \
     X(I, allocations, "1", "memory allocations of the step (0 after warm-up)")                     \
     X(I, arena_bytes, "B", "high water of the step arena")                                         \
     X(I, ns_assemble, "ns", "thread CPU time: K and b")                                            \

@@ -2,8 +2,8 @@
 ///
 ///     cc client.c $(pkg-config --cflags --libs libqpc) -o client && ./client 127.0.0.1:7447
 ///
-/// Uploads a mesh, makes a world of a ball above it, steps, watches frames, and looks at a step that
-/// the server refuses.
+/// Uploads a mesh, makes a world of a ball above it, steps, watches frames, and looks at a step
+/// that the server refuses.
 #include <qpc.h>
 
 #include <stdio.h>
@@ -20,12 +20,13 @@ static int failed(const char *what, const qpc_error *err) {
 /// A scene as text, with the mesh's hash put in.
 static qpc_status make_scene(const char *sha256, qpc_value *ret, qpc_error *err) {
     char text[1000];
-    int size = snprintf(text, sizeof text,
-                        "{\"dt\": 0.005, \"gravity\": [0, -10, 0], \"bodies\": ["
-                        "{\"name\": \"floor\", \"kind\": \"static\", \"mesh\": {\"sha256\": \"%s\"}},"
-                        "{\"name\": \"ball\", \"kind\": \"cable\", \"nodes\": [[0.3, 0.5, 0.1]],"
-                        " \"mass\": 1, \"radius\": 0.1}]}",
-                        sha256);
+    int size =
+        snprintf(text, sizeof text,
+                 "{\"dt\": 0.005, \"gravity\": [0, -10, 0], \"bodies\": ["
+                 "{\"name\": \"floor\", \"kind\": \"static\", \"mesh\": {\"sha256\": \"%s\"}},"
+                 "{\"name\": \"ball\", \"kind\": \"cable\", \"nodes\": [[0.3, 0.5, 0.1]],"
+                 " \"mass\": 1, \"radius\": 0.1}]}",
+                 sha256);
     return qpc_json_parse(text, (size_t)size, ret, err);
 }
 

@@ -64,11 +64,12 @@ static int run(const char *path, int steps) {
         if (status != QPC_OK || (i + 1) % 100 != 0) continue;
         const double *x = qpc_world_positions(world);
         int32_t middle = qpc_world_body(world, qpc_world_body_count(world) - 1).first_node;
-        printf("t %.3f s  first node of the last body (%.4f, %.4f, %.4f) m  contacts %lld  gap %.3f  "
-               "residual %.1e  hash %016llx\n",
-               qpc_world_time(world), x[3 * middle], x[3 * middle + 1], x[3 * middle + 2],
-               (long long)step.contacts, step.min_gap, step.natural_ratio,
-               (unsigned long long)qpc_world_hash(world));
+        printf(
+            "t %.3f s  first node of the last body (%.4f, %.4f, %.4f) m  contacts %lld  gap %.3f  "
+            "residual %.1e  hash %016llx\n",
+            qpc_world_time(world), x[3 * middle], x[3 * middle + 1], x[3 * middle + 2],
+            (long long)step.contacts, step.min_gap, step.natural_ratio,
+            (unsigned long long)qpc_world_hash(world));
     }
     qpc_world_destroy(world);
     for (int i = 0; i < m.count; i++) qpc_mesh_unref(m.mesh[i]);

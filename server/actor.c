@@ -571,21 +571,23 @@ static bool execute(qpc_actor *actor, qpc_request *request, int64_t slice_end) {
 static void actor_run(qpc_task *task) {
     qpc_actor *actor = (qpc_actor *)(void *)((char *)task - offsetof(qpc_actor, task));
     const qpc_actor_env *env = actor->env;
-    int64_t slice_end = (int64_t)uv_hrtime() + env->slice_ns;
+    int64_t begin = (int64_t)uv_hrtime(), slice_end = begin + env->slice_ns;
     pthread_mutex_lock(&actor->lock);
     qpc_request *request = actor->first;
     pthread_mutex_unlock(&actor->lock);
     while (request != NULL) {
         bool last = request->method == QPC_METHOD_WORLD_DESTROY;
         if (!execute(actor, request, slice_end)) break; // more to do after the others
+        int64_t now = (int64_t)uv_hrtime();
+        request->work_ns = now - begin;
+        begin = now;
         // Take it out of the mailbox and look at the next one; then its reply may go.
         pthread_mutex_lock(&actor->lock);
         qpc_request *next = request->next;
         actor->first = next;
         if (next == NULL) actor->last = NULL;
         actor->waiting--;
-        bool give_way = next != NULL && (int64_t)uv_hrtime() >= slice_end &&
-                        qpc_pool_is_wanted(env->pool);
+        bool give_way = next != NULL && now >= slice_end && qpc_pool_is_wanted(env->pool);
         if (next == NULL) actor->scheduled = false;
         pthread_mutex_unlock(&actor->lock);
         // With an empty mailbox another worker may be in the actor from here on, and after a destroy

@@ -55,6 +55,8 @@ struct qpc_request {
     void *object; // of the job
     void (*free_object)(void *object);
 
+    int64_t work_ns; // time on workers
+
     // What came of it: an encoded reply.
     qpc_buffer reply;
     bool failed; // the reply is an error; for the counters

@@ -81,7 +81,9 @@ void qpc_call_reply(qpc_call *call, const qpc_value *result) {
 
 static void on_reply(qpc_post *post) {
     qpc_request *request = (qpc_request *)(void *)((char *)post - offsetof(qpc_request, post));
-    qpc_server_touch(request->server);
+    qpc_server *server = request->server;
+    qpc_server_touch(server);
+    server->work_ns += (request->work_ns - server->work_ns) / 8;
     if (request->done != NULL) request->done(request);
     qpc_session_complete(request->session, request);
 }
@@ -144,7 +146,9 @@ void qpc_call_undo(qpc_call *call, qpc_request *request) {
 
 static void run_job(qpc_task *task) {
     qpc_request *request = (qpc_request *)(void *)((char *)task - offsetof(qpc_request, task));
+    int64_t begin = (int64_t)uv_hrtime();
     request->work(request);
+    request->work_ns = (int64_t)uv_hrtime() - begin;
     qpc_bridge_send(&request->server->bridge, &request->post);
 }
 

@@ -364,7 +364,7 @@ void qpc_server_drain(qpc_server *server, const char *reason) {
 
 // ---- turns ----
 
-static void flush_sessions(qpc_server *server) {
+void qpc_server_flush(qpc_server *server) {
     qpc_session *session = server->dirty;
     server->dirty = NULL;
     while (session != NULL) {
@@ -393,23 +393,32 @@ static bool is_drained(qpc_server *server) {
     return true;
 }
 
-/// One turn: posts, sockets, output. Sleeps only when there was nothing to do for spin_us, and spins
-/// only while a worker has nothing to do, so that it never takes a processor from a world.
-static void turn(qpc_server *server) {
+/// Is it worth looking for posts without sleeping? While a request is on a worker that as a rule has
+/// it done sooner than a sleeping thread wakes up; for spin_us at most; and never while all workers
+/// are busy, since then somebody else has better use for the processor. Input is not waited for like
+/// that: its sender needs a processor too, and wakes us on its own.
+static bool should_spin(const qpc_server *server) {
     int64_t spin_ns = server->options.spin_us * 1000;
+    if (server->in_flight == 0 || server->work_ns > spin_ns) return false;
+    if (qpc_pool_is_saturated(server->pool)) return false;
+    return (int64_t)uv_hrtime() - server->active_ns < spin_ns;
+}
+
+/// One turn: posts, sockets, output; sleeps only when there is nothing to do.
+static void turn(qpc_server *server) {
     bool busy = qpc_bridge_drain(&server->bridge) > 0;
-    if (busy) flush_sessions(server);
-    busy |= server->dirty != NULL;
-    if (!busy && spin_ns > 0 && !qpc_pool_is_saturated(server->pool)) {
-        busy = (int64_t)uv_hrtime() - server->active_ns < spin_ns;
+    if (busy) qpc_server_flush(server);
+    while (!busy && server->dirty == NULL && should_spin(server)) {
+        busy = qpc_bridge_drain(&server->bridge) > 0;
+        if (busy) qpc_server_flush(server);
     }
-    if (busy) {
+    if (busy || server->dirty != NULL) {
         uv_run(&server->loop, UV_RUN_NOWAIT);
     } else if (qpc_bridge_may_sleep(&server->bridge)) {
         uv_run(&server->loop, UV_RUN_ONCE);
         qpc_bridge_awake(&server->bridge);
     }
-    flush_sessions(server);
+    qpc_server_flush(server);
 }
 
 // ---- start and end ----
@@ -479,7 +488,7 @@ static void stop(qpc_server *server) {
     }
     qpc_pool_destroy(server->pool);
     qpc_bridge_drain(&server->bridge);
-    flush_sessions(server);
+    qpc_server_flush(server);
     while (server->worlds.actors.count > 0) {
         qpc_actor *actor = server->worlds.actors.data[server->worlds.actors.count - 1];
         qpc_stream_end_world(actor);

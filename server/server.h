@@ -50,6 +50,7 @@ struct qpc_server {
     size_t charged;    // bytes of input of all sessions
     size_t queued;     // bytes of output of all sessions
     int64_t started_ns, idle_since_ns, active_ns;
+    int64_t work_ns; // running mean of what a request takes on a worker
     int64_t drain_deadline_ns;
     atomic_bool draining;
     _Atomic int64_t worlds_memory;
@@ -73,6 +74,8 @@ int qpc_server_run(const qpc_options *options);
 void qpc_server_drain(qpc_server *server, const char *reason);
 /// A session has gone: counts, list.
 void qpc_server_forget_session(qpc_server *server, qpc_session *session);
+/// End of a turn: write what the sessions have to say, go on with what waited for that.
+void qpc_server_flush(qpc_server *server);
 /// The loop had something to do: spin for a while before it sleeps.
 void qpc_server_touch(qpc_server *server);
 

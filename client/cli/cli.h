@@ -1,8 +1,8 @@
 /// The `qpc` command: what its files share.
 ///
 /// One process, one thread, one connection. Output for people goes to standard output, progress and
-/// errors to standard error; with --json standard output is exactly one JSON document, also when the
-/// command fails ({"error": {code, name, message, data}}).
+/// errors to standard error; with --json standard output is exactly one JSON document, also when
+/// the command fails ({"error": {code, name, message, data}}).
 #ifndef QPC_CLI_CLI_H
 #define QPC_CLI_CLI_H
 
@@ -41,18 +41,18 @@ typedef enum cli_option_type { CLI_FLAG, CLI_TEXT, CLI_COUNT, CLI_NUMBER } cli_o
 typedef struct cli_option {
     const char *name; // without dashes; a single letter is short
     cli_option_type type;
-    void *target;     // bool, const char *, int64_t, double
+    void *target; // bool, const char *, int64_t, double
     const char *argument, *doc;
 } cli_option;
 
 typedef struct cli_command {
     const char *name, *arguments, *doc;
-    int least, most;           // positional arguments
-    const char *details;       // more text for --help; may be NULL
+    int least, most;     // positional arguments
+    const char *details; // more text for --help; may be NULL
 } cli_command;
 
-/// Parse argv[1..]; options ends with a NULL name. positional has room for command->most. False: *ret is
-/// the exit code (help was printed, or a usage error).
+/// Parse argv[1..]; options ends with a NULL name. positional has room for command->most. False:
+/// *ret is the exit code (help was printed, or a usage error).
 bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv,
                const char **positional, int *ret_count, cli_exit *ret);
 
@@ -94,8 +94,8 @@ void cli_progress_end(cli_progress *p);
 
 // ---- the server (session.c) ----
 
-/// Connect: to --server (or $QPC_SERVER), else to the default address if one listens there, else, if
-/// `private_allowed`, to a private daemon started for this command. Says hello.
+/// Connect: to --server (or $QPC_SERVER), else to the default address if one listens there, else,
+/// if `private_allowed`, to a private daemon started for this command. Says hello.
 cli_exit cli_connect(cli *c, bool private_allowed);
 /// Connect again to the same address.
 qpc_status cli_reconnect(cli *c, qpc_error *err);
@@ -110,7 +110,8 @@ typedef struct cli_meshes {
     int32_t count, capacity;
 } cli_meshes;
 /// Read and resolve a scene file.
-cli_exit cli_read_scene(const cli *c, const char *path, qpc_value *ret_scene, cli_meshes *ret_meshes);
+cli_exit cli_read_scene(const cli *c, const char *path, qpc_value *ret_scene,
+                        cli_meshes *ret_meshes);
 cli_exit cli_upload_meshes(cli *c, const cli_meshes *meshes);
 void cli_meshes_fini(cli_meshes *meshes);
 /// Set a key of a scene map; a copy of the key is not needed.
@@ -118,7 +119,8 @@ bool cli_set(qpc_value *map, const char *key, qpc_value v);
 
 // ---- runs (runs.c) ----
 
-/// The whole id of a run given as id, beginning of one, or "last", and its entry of run.list (copied).
+/// The whole id of a run given as id, beginning of one, or "last", and its entry of run.list
+/// (copied).
 cli_exit cli_find_run(cli *c, const char *text, char ret_id[33], qpc_value *ret_entry);
 /// Median and 99th percentile of n values (sorted in place); NaN if none.
 void cli_quantiles(double *values, int64_t n, double *ret_median, double *ret_p99);
@@ -148,10 +150,13 @@ cli_exit cli_stats(cli *c, int argc, char **argv);
      "host:port, [ipv6]:port or unix:/path (default: $QPC_SERVER, else 127.0.0.1:7447)"},          \
         {"token", CLI_TEXT, &(c)->token_file, "FILE", "file with the server's token"},             \
         {"timeout", CLI_TEXT, &(c)->timeout, "S", "longest wait for an answer, s (default 30)"},   \
-        {"json", CLI_FLAG, &(c)->json, NULL, "print one JSON document"},                           \
-        {"quiet", CLI_FLAG, &(c)->quiet, NULL, "no progress, no remarks"}
+        {"json", CLI_FLAG, &(c)->json, NULL, "print one JSON document"}, {                         \
+        "quiet", CLI_FLAG, &(c)->quiet, NULL, "no progress, no remarks"                            \
+    }
 #define CLI_DATA_OPTION(c)                                                                         \
-    {"data", CLI_TEXT, &(c)->data_dir, "DIR",                                                      \
-     "start a private daemon on this data folder, whatever listens elsewhere"}
+    {                                                                                              \
+        "data", CLI_TEXT, &(c)->data_dir, "DIR",                                                   \
+            "start a private daemon on this data folder, whatever listens elsewhere"               \
+    }
 
 #endif

@@ -33,8 +33,7 @@ static qpc_status write_mesh(const qpc_mesh_data *mesh, const char *comment, con
                              bool qpm, qpc_error *err) {
     bool to_stdout = strcmp(path, "-") == 0;
     FILE *out = to_stdout ? stdout : fopen(path, "wbe");
-    if (out == NULL)
-        return qpc_fail(err, QPC_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (out == NULL) return qpc_fail(err, QPC_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
     qpc_status status = qpm ? qpc_mesh_data_write_qpm(mesh, out, err)
                             : qpc_mesh_data_write_obj(mesh, comment, out, err);
     if (!to_stdout && fclose(out) != 0 && status == QPC_OK)
@@ -81,9 +80,12 @@ static cli_exit convert_file(cli *c, int argc, char **argv) {
         {"json", CLI_FLAG, &c->json, NULL, "print one JSON document"},
         {"quiet", CLI_FLAG, &c->quiet, NULL, "print nothing"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
-    static const cli_command command = {
-        "mesh file", "INPUT -o FILE", "Read a mesh file (OBJ, STL, PLY, OFF, QPM) and write it.", 1,
-        1, NULL};
+    static const cli_command command = {"mesh file",
+                                        "INPUT -o FILE",
+                                        "Read a mesh file (OBJ, STL, PLY, OFF, QPM) and write it.",
+                                        1,
+                                        1,
+                                        NULL};
     const char *path;
     int count;
     cli_exit code;
@@ -105,9 +107,15 @@ static bool param_value(const qpc_mesh_param *param, const char *text, qpc_value
     char *end = NULL;
     errno = 0;
     switch (param->type) {
-    case QPC_PARAM_LENGTH: *ret = qpc_real(strtod(text, &end)); break;
-    case QPC_PARAM_COUNT: *ret = qpc_int(strtoll(text, &end, 10)); break;
-    case QPC_PARAM_AXIS: *ret = qpc_text_borrow(text); return true;
+    case QPC_PARAM_LENGTH:
+        *ret = qpc_real(strtod(text, &end));
+        break;
+    case QPC_PARAM_COUNT:
+        *ret = qpc_int(strtoll(text, &end, 10));
+        break;
+    case QPC_PARAM_AXIS:
+        *ret = qpc_text_borrow(text);
+        return true;
     case QPC_PARAM_FLAG:
         *ret = qpc_bool(strcmp(text, "true") == 0);
         if (ret->b || strcmp(text, "false") == 0) return true;
@@ -202,9 +210,13 @@ cli_exit cli_upload(cli *c, int argc, char **argv) {
         CLI_SERVER_OPTIONS(c),
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
-        "upload", "FILE", "Read a mesh file (OBJ, STL, PLY, OFF, QPM) and send it to the server.", 1,
-        1, "Prints the SHA-256 under which a scene may name it. A mesh that the server has is not "
-           "sent again."};
+        "upload",
+        "FILE",
+        "Read a mesh file (OBJ, STL, PLY, OFF, QPM) and send it to the server.",
+        1,
+        1,
+        "Prints the SHA-256 under which a scene may name it. A mesh that the server has is not "
+        "sent again."};
     int count;
     cli_exit code;
     if (!cli_parse(&command, options, argc, argv, &path, &count, &code)) return code;
@@ -217,7 +229,9 @@ cli_exit cli_upload(cli *c, int argc, char **argv) {
         const char *slash = strrchr(path, '/');
         cli_progress progress;
         cli_progress_start(&progress, c, "upload");
-        qpc_mesh_source source = {.name = label != NULL ? label : slash != NULL ? slash + 1 : path,
+        qpc_mesh_source source = {.name = label != NULL   ? label
+                                          : slash != NULL ? slash + 1
+                                                          : path,
                                   .vertices = mesh.vertices,
                                   .elements = mesh.elements,
                                   .vertex_count = mesh.vertex_count,
@@ -252,8 +266,8 @@ cli_exit cli_upload(cli *c, int argc, char **argv) {
 
 cli_exit cli_worlds(cli *c, int argc, char **argv) {
     const cli_option options[] = {CLI_SERVER_OPTIONS(c), {NULL, CLI_FLAG, NULL, NULL, NULL}};
-    static const cli_command command = {"worlds", "", "List the worlds that live on the server.", 0,
-                                        0, NULL};
+    static const cli_command command = {"worlds", "", "List the worlds that live on the server.",
+                                        0,        0,  NULL};
     int count;
     cli_exit code;
     if (!cli_parse(&command, options, argc, argv, NULL, &count, &code)) return code;
@@ -265,11 +279,11 @@ cli_exit cli_worlds(cli *c, int argc, char **argv) {
     const qpc_value *worlds = cli_at(m.value, "worlds");
     if (c->json) {
         qpc_value copy;
-        code = qpc_value_copy(m.value, &copy) == QPC_OK ? cli_print_json(c, &copy)
-                                                        : cli_no_memory(c);
+        code =
+            qpc_value_copy(m.value, &copy) == QPC_OK ? cli_print_json(c, &copy) : cli_no_memory(c);
     } else {
-        printf("%8s  %10s  %10s  %8s  %-5s  %-32s  %s\n", "world", "step", "time s", "nodes", "busy",
-               "run", "name");
+        printf("%8s  %10s  %10s  %8s  %-5s  %-32s  %s\n", "world", "step", "time s", "nodes",
+               "busy", "run", "name");
         for (int32_t i = 0; worlds->kind == QPC_LIST && i < worlds->list.count; i++) {
             const qpc_value *w = &worlds->list.items[i], *busy = cli_at(w, "busy");
             char run[40], name[80];
@@ -297,14 +311,22 @@ static void print_map(const qpc_value *map, int indent) {
                 printf("%lld\n", (long long)v->i);
             }
             break;
-        case QPC_REAL: printf("%.6g\n", v->real); break;
-        case QPC_BOOL: printf("%s\n", v->b ? "yes" : "no"); break;
-        case QPC_STR: printf("%.*s\n", (int)v->str.size, v->str.bytes); break;
+        case QPC_REAL:
+            printf("%.6g\n", v->real);
+            break;
+        case QPC_BOOL:
+            printf("%s\n", v->b ? "yes" : "no");
+            break;
+        case QPC_STR:
+            printf("%.*s\n", (int)v->str.size, v->str.bytes);
+            break;
         case QPC_MAP:
             putchar('\n');
             print_map(v, indent + 2);
             break;
-        default: printf("-\n"); break;
+        default:
+            printf("-\n");
+            break;
         }
     }
 }
@@ -322,8 +344,8 @@ cli_exit cli_stats(cli *c, int argc, char **argv) {
     if (qpc_client_server_stats(c->client, &m, &err) != QPC_OK) return cli_fail_call(c, &err);
     if (c->json) {
         qpc_value copy;
-        code = qpc_value_copy(m.value, &copy) == QPC_OK ? cli_print_json(c, &copy)
-                                                        : cli_no_memory(c);
+        code =
+            qpc_value_copy(m.value, &copy) == QPC_OK ? cli_print_json(c, &copy) : cli_no_memory(c);
     } else if (m.value->kind == QPC_MAP) {
         print_map(m.value, 0);
     }

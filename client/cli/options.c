@@ -66,8 +66,12 @@ static bool set_option(const cli_option *o, const char *text, char *why, size_t 
     char *end;
     errno = 0;
     switch (o->type) {
-    case CLI_FLAG: *(bool *)o->target = true; return true;
-    case CLI_TEXT: *(const char **)o->target = text; return true;
+    case CLI_FLAG:
+        *(bool *)o->target = true;
+        return true;
+    case CLI_TEXT:
+        *(const char **)o->target = text;
+        return true;
     case CLI_COUNT: {
         long long value = strtoll(text, &end, 10);
         if (end == text || *end != '\0' || errno != 0 || value < 0) {
@@ -103,8 +107,8 @@ static void unknown_option(const cli_option *options, const char *argument, cons
     for (const cli_option *o = options; o->name != NULL && count < OPTION_MAX; o++)
         names[count++] = o->name;
     const char *near = qpc_nearest(name, size, names);
-    snprintf(why, why_size, "unknown option %.60s%s%s%s", argument,
-             near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
+    snprintf(why, why_size, "unknown option %.60s%s%s%s", argument, near ? "; did you mean --" : "",
+             near ? near : "", near ? "?" : "");
 }
 
 bool cli_parse(const cli_command *command, const cli_option *options, int argc, char **argv,

@@ -35,8 +35,8 @@ cli_exit cli_print_json(const cli *c, qpc_value *v) {
 
 cli_exit cli_fail(const cli *c, cli_exit code, const qpc_error *err, const qpc_value *data) {
     fflush(stdout);
-    fprintf(stderr, "qpc: %s\n", err->message[0] != '\0' ? err->message
-                                                         : qpc_status_text(err->status));
+    fprintf(stderr, "qpc: %s\n",
+            err->message[0] != '\0' ? err->message : qpc_status_text(err->status));
     if (!c->json) return code;
     qpc_value error = qpc_map(), root = qpc_map(), copy = qpc_nil();
     if (data != NULL) qpc_value_copy(data, &copy);
@@ -119,12 +119,23 @@ double cli_tensor_at(const qpc_tensor *t, int64_t i) {
     if (i < 0 || ((size_t)i + 1) * size > t->size) return NAN;
     const char *at = (const char *)t->data + (size_t)i * size;
     switch (t->dtype) {
-    case QPC_F64: memcpy(&d, at, sizeof d); return d;
-    case QPC_F32: memcpy(&f, at, sizeof f); return (double)f;
-    case QPC_I32: memcpy(&k, at, sizeof k); return k;
-    case QPC_I64: memcpy(&l, at, sizeof l); return (double)l;
-    case QPC_U64: memcpy(&u, at, sizeof u); return (double)u;
-    case QPC_U8: return (double)*(const unsigned char *)at;
+    case QPC_F64:
+        memcpy(&d, at, sizeof d);
+        return d;
+    case QPC_F32:
+        memcpy(&f, at, sizeof f);
+        return (double)f;
+    case QPC_I32:
+        memcpy(&k, at, sizeof k);
+        return k;
+    case QPC_I64:
+        memcpy(&l, at, sizeof l);
+        return (double)l;
+    case QPC_U64:
+        memcpy(&u, at, sizeof u);
+        return (double)u;
+    case QPC_U8:
+        return (double)*(const unsigned char *)at;
     }
     return NAN;
 }
@@ -177,8 +188,11 @@ void cli_print_pairs(FILE *out, const qpc_value *pairs, const qpc_value *bodies)
 // ---- progress ----
 
 void cli_progress_start(cli_progress *p, const cli *c, const char *label) {
-    *p = (cli_progress){.on = !c->quiet, .terminal = isatty(STDERR_FILENO) == 1, .label = label,
-                        .started_ms = qpc_now_ms(), .percent = -1};
+    *p = (cli_progress){.on = !c->quiet,
+                        .terminal = isatty(STDERR_FILENO) == 1,
+                        .label = label,
+                        .started_ms = qpc_now_ms(),
+                        .percent = -1};
 }
 
 void cli_progress_show(cli_progress *p, double part, const char *text) {

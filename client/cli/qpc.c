@@ -13,7 +13,9 @@ static void on_signal(int number) {
     signalled = 1;
 }
 
-bool cli_interrupted(void) { return signalled != 0; }
+bool cli_interrupted(void) {
+    return signalled != 0;
+}
 
 static const struct {
     const char *name, *doc;

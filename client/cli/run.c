@@ -1,8 +1,8 @@
 /// `qpc run` and `qpc check`.
 ///
-/// A run goes in batches of world.step, each with an idempotency key and the step it expects, so that a
-/// lost connection costs nothing: connect again and ask again. Batches are sized to take a fifth of a
-/// second, which keeps the progress alive and Ctrl-C quick.
+/// A run goes in batches of world.step, each with an idempotency key and the step it expects, so
+/// that a lost connection costs nothing: connect again and ask again. Batches are sized to take a
+/// fifth of a second, which keeps the progress alive and Ctrl-C quick.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,8 @@ typedef struct totals {
     double wall_s, cpu_s, elapsed_s;
     int64_t contacts, active, passes, newton, halvings, failsafe;
     double min_gap, penetration;
-    double energy_drift, energy_last; // (E - E0 - W) over the scale: largest in magnitude, at the end
+    double energy_drift,
+        energy_last; // (E - E0 - W) over the scale: largest in magnitude, at the end
     double stat, prim, dual, comp, natural;
 } totals;
 
@@ -94,7 +95,9 @@ static void pause_ms(int64_t ms) {
     nanosleep(&t, NULL);
 }
 
-static bool lost(const cli *c) { return c->client == NULL || !qpc_client_is_open(c->client); }
+static bool lost(const cli *c) {
+    return c->client == NULL || !qpc_client_is_open(c->client);
+}
 
 /// Wait for the reply to a step, looking for Ctrl-C meanwhile.
 static qpc_status wait_step(run_state *r, uint32_t id, qpc_message *ret, qpc_error *err) {
@@ -148,7 +151,8 @@ static qpc_status step_batch(run_state *r, int64_t n, qpc_step_reply *ret, qpc_e
             return status;
         }
         // A private daemon that is gone does not come back.
-        if (tries == RETRIES || cli_interrupted() || (r->c->daemon > 0 && lost(r->c))) return status;
+        if (tries == RETRIES || cli_interrupted() || (r->c->daemon > 0 && lost(r->c)))
+            return status;
         cli_warn(r->c, "%s; trying again", err->message);
         pause_ms((int64_t)100 << tries);
         if (lost(r->c)) {
@@ -258,8 +262,8 @@ static void print_summary(const totals *t, const cli_times *times, const char *n
            t->stat, t->prim, t->dual, t->comp, t->natural);
     printf("  fail-safe        %lld, halvings %lld\n", (long long)t->failsafe,
            (long long)t->halvings);
-    printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n", t->energy_drift,
-           t->energy_last);
+    printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n",
+           t->energy_drift, t->energy_last);
     printf("  state hash       %016llx\n", (unsigned long long)t->hash);
     if (run[0] != '\0') printf("  run              %s\n", run);
     if (path[0] != '\0') printf("  run file         %s\n", path);
@@ -398,8 +402,8 @@ static qpc_status ask_dt(cli *c, uint64_t world, double *ret, qpc_error *err) {
     return status;
 }
 
-/// Times and path of a run. What was recorded last may still be on its way to the file: wait for it,
-/// until the file is closed or wait_ms have passed.
+/// Times and path of a run. What was recorded last may still be on its way to the file: wait for
+/// it, until the file is closed or wait_ms have passed.
 static qpc_status read_recorded(cli *c, const char *run, int64_t steps, int64_t wait_ms,
                                 cli_times *ret_times, char *ret_path, size_t path_size,
                                 qpc_error *err) {
@@ -422,7 +426,9 @@ static qpc_status read_recorded(cli *c, const char *run, int64_t steps, int64_t 
 /// Step a world that exists, and tell how it went.
 static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_options *o,
                           const char *name) {
-    run_state r = {.c = c, .world = receipt->world, .steps = o->steps,
+    run_state r = {.c = c,
+                   .world = receipt->world,
+                   .steps = o->steps,
                    .want_positions = o->positions_path != NULL};
     r.total.min_gap = 2;
     r.total.hash = receipt->hash;
@@ -467,7 +473,11 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     if (code == CLI_RUN_FAILED)
         fprintf(stderr, "qpc: step %lld failed: %s\n", (long long)r.total.reached + 1,
                 r.total.error.message);
-    if (code == CLI_INTERRUPTED) cli_warn(c, "interrupted after step %lld", (long long)r.total.reached);
+    if (code == CLI_SERVER_ERROR && status == QPC_OK)
+        fprintf(stderr, "qpc: the server ended the run after step %lld: %s\n",
+                (long long)r.total.reached, r.total.status);
+    if (code == CLI_INTERRUPTED)
+        cli_warn(c, "interrupted after step %lld", (long long)r.total.reached);
     if (status == QPC_OK || code == CLI_INTERRUPTED) {
         if (code == CLI_INTERRUPTED) memcpy(r.total.status, "cancelled", sizeof "cancelled");
         if (c->json) {
@@ -498,7 +508,11 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
         CLI_SERVER_OPTIONS(c),
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
-        "run", "SCENE.json", "Make a world of a scene, step it, and say how it went.", 1, 1,
+        "run",
+        "SCENE.json",
+        "Make a world of a scene, step it, and say how it went.",
+        1,
+        1,
         "Without --server it uses the server at the default address, if one listens there; "
         "otherwise it starts a private daemon that ends with the command (its data folder and the "
         "run file stay). Ctrl-C stops between two steps, and still prints the summary.\n"
@@ -540,10 +554,13 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
     const cli_option options[] = {
         CLI_DATA_OPTION(c), CLI_SERVER_OPTIONS(c), {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
-        "check", "SCENE.json",
+        "check",
+        "SCENE.json",
         "Have the server check a scene without making a world of it: warnings, pairs that start "
         "within their thickness, pairs that intersect.",
-        1, 1, "Exit code 0: it can be run, perhaps with warnings. 4: it cannot."};
+        1,
+        1,
+        "Exit code 0: it can be run, perhaps with warnings. 4: it cannot."};
     const char *path;
     int count;
     cli_exit code;

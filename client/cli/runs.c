@@ -191,8 +191,8 @@ cli_exit cli_runs(cli *c, int argc, char **argv) {
     if (list_runs(c, &m, &runs, &err) != QPC_OK) return cli_fail_call(c, &err);
     if (c->json) {
         qpc_value copy;
-        code = qpc_value_copy(m.value, &copy) == QPC_OK ? cli_print_json(c, &copy)
-                                                        : cli_no_memory(c);
+        code =
+            qpc_value_copy(m.value, &copy) == QPC_OK ? cli_print_json(c, &copy) : cli_no_memory(c);
     } else {
         printf("%-32s  %-9s  %10s  %8s  %9s  %-19s  %s\n", "run", "state", "steps", "frames", "MB",
                "created", "name");
@@ -201,8 +201,7 @@ cli_exit cli_runs(cli *c, int argc, char **argv) {
             char id[40], name[80], state[16], when[32];
             print_when(cli_real(run, "created", 0), when, sizeof when);
             printf("%-32s  %-9s  %10lld  %8lld  %9.2f  %-19s  %s\n",
-                   cli_text(run, "run", id, sizeof id),
-                   cli_text(run, "state", state, sizeof state),
+                   cli_text(run, "run", id, sizeof id), cli_text(run, "state", state, sizeof state),
                    (long long)cli_int(run, "steps", 0), (long long)cli_int(run, "frames", 0),
                    cli_real(run, "bytes", 0) / 1e6, when, cli_text(run, "name", name, sizeof name));
         }
@@ -260,7 +259,8 @@ static void print_show(const qpc_value *entry, const qpc_value *facts, const tab
         printf("  fail-safe        %g, halvings %g\n", total(t, "failsafe"), total(t, "halvings"));
         const double *drift = table_column(t, "energy_drift");
         printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n",
-               largest_magnitude(t, "energy_drift"), drift != NULL ? drift[t->rows - 1] : (double)NAN);
+               largest_magnitude(t, "energy_drift"),
+               drift != NULL ? drift[t->rows - 1] : (double)NAN);
     }
     printf("  run file         %s\n", cli_text(entry, "path", text, sizeof text));
 }
@@ -271,13 +271,20 @@ static cli_exit show_json(const cli *c, const qpc_value *entry, const qpc_value 
         const char *key, *column;
         int how; // 0 largest, 1 smallest, 2 sum, 3 largest in magnitude
     } figures[] = {
-        {"time", "time", 0},           {"contacts_max", "contacts", 0},
-        {"active_max", "active", 0},   {"passes_max", "passes", 0},
-        {"newton_max", "newton", 0},   {"min_gap", "min_gap", 1},
-        {"stat", "stat", 0},           {"prim", "prim", 0},
-        {"dual", "dual", 0},           {"comp", "comp", 0},
-        {"natural", "natural_ratio", 0}, {"failsafe", "failsafe", 2},
-        {"halvings", "halvings", 2},   {"energy_drift_max", "energy_drift", 3},
+        {"time", "time", 0},
+        {"contacts_max", "contacts", 0},
+        {"active_max", "active", 0},
+        {"passes_max", "passes", 0},
+        {"newton_max", "newton", 0},
+        {"min_gap", "min_gap", 1},
+        {"stat", "stat", 0},
+        {"prim", "prim", 0},
+        {"dual", "dual", 0},
+        {"comp", "comp", 0},
+        {"natural", "natural_ratio", 0},
+        {"failsafe", "failsafe", 2},
+        {"halvings", "halvings", 2},
+        {"energy_drift_max", "energy_drift", 3},
     };
     qpc_value root = qpc_map(), list = qpc_map(), facts_copy = qpc_nil();
     bool ok = qpc_value_copy(entry, &root) == QPC_OK;
@@ -286,10 +293,18 @@ static cli_exit show_json(const cli *c, const qpc_value *entry, const qpc_value 
         const char *column = figures[i].column;
         double v = 0;
         switch (figures[i].how) {
-        case 0: v = extreme(t, column, false, 0); break;
-        case 1: v = extreme(t, column, true, 2); break;
-        case 2: v = total(t, column); break;
-        default: v = largest_magnitude(t, column); break;
+        case 0:
+            v = extreme(t, column, false, 0);
+            break;
+        case 1:
+            v = extreme(t, column, true, 2);
+            break;
+        case 2:
+            v = total(t, column);
+            break;
+        default:
+            v = largest_magnitude(t, column);
+            break;
         }
         ok = cli_set(&list, figures[i].key, qpc_real(v)) && ok;
     }
@@ -320,8 +335,8 @@ cli_exit cli_show(cli *c, int argc, char **argv) {
     const cli_option options[] = {
         CLI_DATA_OPTION(c), CLI_SERVER_OPTIONS(c), {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
-        "show", "RUN", "What a recorded run is of, and its figures.", 1, 1,
-        "RUN is an id, the beginning of one, or \"last\"."};
+        "show", "RUN", "What a recorded run is of, and its figures.",
+        1,      1,     "RUN is an id, the beginning of one, or \"last\"."};
     const char *text;
     int count;
     cli_exit code;
@@ -440,8 +455,12 @@ cli_exit cli_diagnostics(cli *c, int argc, char **argv) {
         CLI_SERVER_OPTIONS(c),
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
-        "diagnostics", "RUN", "The figures of every step of a run, or a table of their spread.", 1,
-        1, "RUN is an id, the beginning of one, or \"last\"."};
+        "diagnostics",
+        "RUN",
+        "The figures of every step of a run, or a table of their spread.",
+        1,
+        1,
+        "RUN is an id, the beginning of one, or \"last\"."};
     const char *text;
     int count;
     cli_exit code;
@@ -461,8 +480,9 @@ cli_exit cli_diagnostics(cli *c, int argc, char **argv) {
     qpc_error err = {0};
     table t = {0};
     bool started = false;
-    qpc_status status = read_columns(c, id, from, to, words != NULL ? fields : NULL,
-                                     csv ? print_csv : table_add, csv ? (void *)&started : &t, &err);
+    qpc_status status =
+        read_columns(c, id, from, to, words != NULL ? fields : NULL, csv ? print_csv : table_add,
+                     csv ? (void *)&started : &t, &err);
     if (status != QPC_OK) {
         code = cli_fail_call(c, &err);
     } else if (c->json && !csv) {

@@ -1,5 +1,5 @@
-/// Reading a scene and sending its meshes: the meshes are made first, so that a mistake in the file is
-/// found before a server is looked for.
+/// Reading a scene and sending its meshes: the meshes are made first, so that a mistake in the file
+/// is found before a server is looked for.
 #include <stdio.h>
 #include <string.h>
 

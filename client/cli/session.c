@@ -1,9 +1,9 @@
 /// Finding a server, or starting one for the duration of the command.
 ///
 /// A private daemon listens on a Unix socket in a fresh folder of mode 0700, keeps its data where a
-/// daemon of this user always does ($XDG_DATA_HOME/qpcollide) unless --data says otherwise, and ends
-/// with the command: by SIGTERM, which makes it write out everything; and should the command be
-/// killed, the kernel sends that signal for it.
+/// daemon of this user always does ($XDG_DATA_HOME/qpcollide) unless --data says otherwise, and
+/// ends with the command: by SIGTERM, which makes it write out everything; and should the command
+/// be killed, the kernel sends that signal for it.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -132,9 +132,11 @@ _Noreturn static void become_daemon(const char *program, const char *folder, con
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (log < 0 || nothing < 0 || dup2(nothing, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
         _exit(127);
-    const char *arguments[16] = {program, "--unix", path_socket, "--listen", "127.0.0.1:0",
-                                 "--port-file", path_ports, "--log-level", "warn",
-                                 "--idle-exit-s", "600", data != NULL ? "--data" : NULL, data};
+    const char *arguments[16] = {
+        program,       "--unix",        path_socket, "--listen",
+        "127.0.0.1:0", "--port-file",   path_ports,  "--log-level",
+        "warn",        "--idle-exit-s", "600",       data != NULL ? "--data" : NULL,
+        data};
     // execvp takes pointers that are not const, and changes nothing.
     union {
         const char **in;
@@ -154,10 +156,12 @@ static cli_exit start_private(cli *c) {
     qpc_error err = {0};
     char program[4096], address[192], log_path[160], log[400];
     const char *base = getenv("XDG_RUNTIME_DIR");
-    if (base == NULL || base[0] != '/' || strlen(base) > 60 || access(base, W_OK) != 0) base = "/tmp";
+    if (base == NULL || base[0] != '/' || strlen(base) > 60 || access(base, W_OK) != 0)
+        base = "/tmp";
     snprintf(c->daemon_dir, sizeof c->daemon_dir, "%s/qpcollide-XXXXXX", base);
     if (mkdtemp(c->daemon_dir) == NULL) {
-        qpc_fail(&err, QPC_ERR_IO, "cannot make a folder for a private daemon: %s", strerror(errno));
+        qpc_fail(&err, QPC_ERR_IO, "cannot make a folder for a private daemon: %s",
+                 strerror(errno));
         c->daemon_dir[0] = '\0';
         return cli_fail(c, CLI_NO_CONNECTION, &err, NULL);
     }
@@ -217,8 +221,9 @@ cli_exit cli_connect(cli *c, bool private_allowed) {
     }
     const char *server = c->server;
     if (server != NULL && c->data_dir != NULL) {
-        qpc_fail(&err, QPC_ERR_INVALID, "--data is for a private daemon; it makes no sense with "
-                                        "--server, whose data are its own");
+        qpc_fail(&err, QPC_ERR_INVALID,
+                 "--data is for a private daemon; it makes no sense with "
+                 "--server, whose data are its own");
         return cli_fail(c, CLI_USAGE, &err, NULL);
     }
     if (server == NULL && c->data_dir == NULL) server = getenv("QPC_SERVER");

@@ -17,8 +17,7 @@
 
 #define DEFAULT_PORT "7447"
 
-static qpc_status parse_port(const char *text, const char *port, qpc_address *ret,
-                             qpc_error *err) {
+static qpc_status parse_port(const char *text, const char *port, qpc_address *ret, qpc_error *err) {
     char *end;
     size_t size = strlen(port);
     errno = 0;
@@ -45,7 +44,7 @@ qpc_status qpc_address_parse(const char *text, qpc_address *ret, qpc_error *err)
     qpc_status status;
     if (strncmp(text, "unix:", 5) == 0) {
         const char *path = text + 5;
-        const size_t room = sizeof ((struct sockaddr_un *)NULL)->sun_path;
+        const size_t room = sizeof((struct sockaddr_un *)NULL)->sun_path;
         if (path[0] == '\0')
             return qpc_fail(err, QPC_ERR_INVALID, "address \"unix:\": the path is empty");
         if (strlen(path) >= room)
@@ -59,7 +58,8 @@ qpc_status qpc_address_parse(const char *text, qpc_address *ret, qpc_error *err)
         if (close == NULL || (close[1] != ':' && close[1] != '\0'))
             return qpc_fail(err, QPC_ERR_INVALID, "address \"%s\": wanted [ipv6]:port", text);
         status = copy_host(text, text + 1, (size_t)(close - text - 1), &address, err);
-        if (status == QPC_OK && close[1] == ':') status = parse_port(text, close + 2, &address, err);
+        if (status == QPC_OK && close[1] == ':')
+            status = parse_port(text, close + 2, &address, err);
     } else {
         const char *colon = strchr(text, ':');
         if (colon != NULL && strchr(colon + 1, ':') != NULL)
@@ -153,16 +153,15 @@ static qpc_status connect_unix(const qpc_address *address, int64_t deadline_ms,
 qpc_status qpc_address_connect(const qpc_address *address, int64_t deadline_ms,
                                bool (*interrupted)(void *user), void *user, int *ret_fd,
                                qpc_error *err) {
-    if (address->is_unix)
-        return connect_unix(address, deadline_ms, interrupted, user, ret_fd, err);
+    if (address->is_unix) return connect_unix(address, deadline_ms, interrupted, user, ret_fd, err);
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     int rc = getaddrinfo(address->host, address->port, &hints, &found);
     if (rc != 0)
         return qpc_fail(err, QPC_ERR_NOT_FOUND, "cannot find host \"%s\": %s", address->host,
                         rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
-    qpc_status status = qpc_fail(err, QPC_ERR_NOT_FOUND, "host \"%s\" has no address",
-                                 address->host);
+    qpc_status status =
+        qpc_fail(err, QPC_ERR_NOT_FOUND, "host \"%s\" has no address", address->host);
     for (const struct addrinfo *a = found; a != NULL; a = a->ai_next) {
         int failure;
         status = try_connect(a->ai_family, a->ai_addr, a->ai_addrlen, deadline_ms, interrupted,

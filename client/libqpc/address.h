@@ -13,12 +13,12 @@ typedef struct qpc_address {
     char port[16];
 } qpc_address;
 
-/// "host:port", "host" (port 7447), "[ipv6]:port", "[ipv6]", "unix:/path". QPC_ERR_INVALID says what
-/// is wrong with it.
+/// "host:port", "host" (port 7447), "[ipv6]:port", "[ipv6]", "unix:/path". QPC_ERR_INVALID says
+/// what is wrong with it.
 qpc_status qpc_address_parse(const char *text, qpc_address *ret, qpc_error *err);
 
-/// A connected, non-blocking, close-on-exec socket; TCP ones with TCP_NODELAY. Tries every address of
-/// a host name in order. deadline_ms: of qpc_now_ms(); < 0: none. interrupted may be NULL.
+/// A connected, non-blocking, close-on-exec socket; TCP ones with TCP_NODELAY. Tries every address
+/// of a host name in order. deadline_ms: of qpc_now_ms(); < 0: none. interrupted may be NULL.
 qpc_status qpc_address_connect(const qpc_address *address, int64_t deadline_ms,
                                bool (*interrupted)(void *user), void *user, int *ret_fd,
                                qpc_error *err);

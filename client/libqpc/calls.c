@@ -15,7 +15,9 @@ typedef struct params {
     qpc_status status;
 } params;
 
-static params params_new(void) { return (params){.map = qpc_map()}; }
+static params params_new(void) {
+    return (params){.map = qpc_map()};
+}
 
 static void put(params *p, const char *key, qpc_value v) {
     if (p->status == QPC_OK) {
@@ -103,14 +105,16 @@ qpc_status qpc_client_hello(qpc_client *client, const char *name, const char *to
     int64_t protocol = 0;
     get_text(m.value, "server", info.server, sizeof info.server);
     get_text(m.value, "version", info.version, sizeof info.version);
-    status = qpc_read_int(qpc_map_get(m.value, "protocol"), "protocol", 0, INT32_MAX, &protocol,
-                          err);
+    status =
+        qpc_read_int(qpc_map_get(m.value, "protocol"), "protocol", 0, INT32_MAX, &protocol, err);
     info.protocol = (int32_t)protocol;
     const qpc_value *limits = qpc_map_get(m.value, "limits");
     if (limits != NULL) get_uint(limits, "max_message_bytes", &info.max_message, NULL);
     qpc_message_fini(&m);
-    if (status == QPC_OK && ret != NULL) *ret = info;
-    return status;
+    if (status != QPC_OK) return status;
+    qpc_client_set_server_limit(client, info.max_message);
+    if (ret != NULL) *ret = info;
+    return QPC_OK;
 }
 
 // ---- meshes ----
@@ -123,7 +127,8 @@ static void put_little(uint8_t *out, uint64_t v, int bytes) {
 static qpc_status canonical(const qpc_mesh_source *mesh, uint8_t **ret, size_t *ret_size,
                             qpc_error *err) {
     if (mesh->vertex_count < 1 || mesh->element_count < 1)
-        return qpc_fail(err, QPC_ERR_INVALID, "a mesh needs vertices and elements, not %lld and %lld",
+        return qpc_fail(err, QPC_ERR_INVALID,
+                        "a mesh needs vertices and elements, not %lld and %lld",
                         (long long)mesh->vertex_count, (long long)mesh->element_count);
     if (mesh->nodes_per_element < 2 || mesh->nodes_per_element > 4)
         return qpc_fail(err, QPC_ERR_INVALID, "an element has 2, 3 or 4 nodes, not %d",
@@ -179,11 +184,15 @@ static qpc_status send_whole(qpc_client *client, const qpc_mesh_source *mesh, qp
     return call(client, "mesh.upload", &p, ret, err);
 }
 
+/// At most half of what the server accepts in one message (after hello; before it is not known).
+static size_t within_limit(const qpc_client *client, size_t wanted) {
+    uint64_t limit = qpc_client_server_limit(client);
+    return limit > 0 && limit / 2 < wanted ? (size_t)(limit / 2) : wanted;
+}
+
 static qpc_status send_chunks(qpc_client *client, const qpc_mesh_source *mesh, const char *sha256,
                               const uint8_t *bytes, size_t size, qpc_message *ret, qpc_error *err) {
-    // Without hello the server's limit is not known; it is never below 64 KiB or so, and 64 MiB as
-    // it comes.
-    size_t chunk = CHUNK_SIZE;
+    size_t chunk = within_limit(client, CHUNK_SIZE);
     qpc_message m = {0};
     for (size_t at = 0; at < size;) {
         size_t part = size - at < chunk ? size - at : chunk;
@@ -214,7 +223,7 @@ qpc_status qpc_client_mesh_upload(qpc_client *client, const qpc_mesh_source *mes
     qpc_mesh_receipt receipt = {.bytes = size};
     status = qpc_sha256_of(bytes, size, hash, err);
     if (status == QPC_OK) qpc_hex_encode(hash, sizeof hash, receipt.sha256);
-    if (status == QPC_OK && size <= WHOLE_MAX) {
+    if (status == QPC_OK && size <= within_limit(client, WHOLE_MAX)) {
         status = send_whole(client, mesh, &receipt.message, err);
     } else if (status == QPC_OK) {
         status = server_has(client, receipt.sha256, &receipt.known, err);
@@ -400,8 +409,8 @@ static bool of_subscription(void *user, const qpc_value *map) {
 qpc_status qpc_client_next_frame(qpc_client *client, uint64_t subscription, int32_t timeout_ms,
                                  qpc_frame *ret, qpc_error *err) {
     qpc_frame frame = {0};
-    qpc_status status = qpc_client_take_notification(client, "frame", of_subscription,
-                                                     &subscription, timeout_ms, &frame.message, err);
+    qpc_status status = qpc_client_take_notification(
+        client, "frame", of_subscription, &subscription, timeout_ms, &frame.message, err);
     if (status != QPC_OK) return status;
     if (frame.message.kind != QPC_MESSAGE_NONE) {
         const qpc_value *map = frame.message.value;

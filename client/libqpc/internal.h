@@ -11,6 +11,10 @@ qpc_status qpc_client_take_notification(qpc_client *client, const char *method,
                                         void *user, int32_t timeout_ms, qpc_message *ret,
                                         qpc_error *err);
 
+/// Bytes that the server accepts in one message, as hello told; 0: not known.
+uint64_t qpc_client_server_limit(const qpc_client *client);
+void qpc_client_set_server_limit(qpc_client *client, uint64_t bytes);
+
 /// qpc_error of an error map.
 void qpc_client_error_read(const qpc_value *map, qpc_error *ret);
 

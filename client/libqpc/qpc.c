@@ -1,10 +1,11 @@
 /// libqpc: the connection. One buffer in, one out, one queue of messages that came unasked for.
 ///
 /// Bytes in are walked by protocol/scan until one message is whole; the message then owns a copy of
-/// its bytes (or the whole buffer, when it is large), since decoded text and arrays point into them.
-/// Replies are taken only for ids in `pending`; others (forgotten, timed out) are dropped. All waiting
-/// goes through pump(), which writes what is queued while it waits for bytes: so a large upload and a
-/// stream of frames never block each other. A client belongs to one thread at a time.
+/// its bytes (or the whole buffer, when it is large), since decoded text and arrays point into
+/// them. Replies are taken only for ids in `pending`; others (forgotten, timed out) are dropped.
+/// All waiting goes through pump(), which writes what is queued while it waits for bytes: so a
+/// large upload and a stream of frames never block each other. A client belongs to one thread at a
+/// time.
 #include "client/libqpc/qpc.h"
 
 #include <errno.h>
@@ -42,6 +43,7 @@ struct qpc_client {
     qpc_buffer out; // out.data[out_at ..] is not yet sent
     size_t out_at;
 
+    uint64_t server_limit; // bytes of a message, 0: not known
     uint32_t next_id;
     QPC_ARRAY(uint32_t) pending; // ids in flight
     kept *first, **last;         // messages that came, oldest first
@@ -51,7 +53,7 @@ struct qpc_client {
 
     bool answered;
     qpc_value error_data; // owned
-    qpc_error farewell; // "error" notification of the server, said before it closes
+    qpc_error farewell;   // "error" notification of the server, said before it closes
 };
 
 static void destroy_kept(kept *k) {
@@ -127,12 +129,32 @@ void qpc_client_close(qpc_client *client) {
     qpc_free(client);
 }
 
-bool qpc_client_is_open(const qpc_client *client) { return client->fd >= 0; }
-int qpc_client_fd(const qpc_client *client) { return client->fd; }
-bool qpc_client_wants_write(const qpc_client *client) { return client->out_at < client->out.size; }
-bool qpc_client_answered(const qpc_client *client) { return client->answered; }
-uint64_t qpc_client_dropped(const qpc_client *client) { return client->dropped; }
-const qpc_value *qpc_client_error_data(const qpc_client *client) { return &client->error_data; }
+bool qpc_client_is_open(const qpc_client *client) {
+    return client->fd >= 0;
+}
+int qpc_client_fd(const qpc_client *client) {
+    return client->fd;
+}
+bool qpc_client_wants_write(const qpc_client *client) {
+    return client->out_at < client->out.size;
+}
+bool qpc_client_answered(const qpc_client *client) {
+    return client->answered;
+}
+uint64_t qpc_client_dropped(const qpc_client *client) {
+    return client->dropped;
+}
+const qpc_value *qpc_client_error_data(const qpc_client *client) {
+    return &client->error_data;
+}
+
+uint64_t qpc_client_server_limit(const qpc_client *client) {
+    return client->server_limit;
+}
+
+void qpc_client_set_server_limit(qpc_client *client, uint64_t bytes) {
+    client->server_limit = bytes;
+}
 
 void qpc_client_set_timeout(qpc_client *client, int32_t timeout_ms) {
     client->options.timeout_ms = timeout_ms;
@@ -225,7 +247,8 @@ static qpc_status take_messages(qpc_client *client, qpc_error *err) {
         kept *k = qpc_calloc(1, sizeof *k);
         uint8_t *bytes = k != NULL ? take_bytes(client, size) : NULL;
         if (bytes == NULL) {
-            // The message cannot be kept and its request would wait for ever: give up the connection.
+            // The message cannot be kept and its request would wait for ever: give up the
+            // connection.
             qpc_free(k);
             drop_connection(client);
             return qpc_fail(err, QPC_ERR_MEMORY, "out of memory: a message of %zu bytes", size);
@@ -478,8 +501,7 @@ qpc_status qpc_call(qpc_client *client, const char *method, const qpc_value *par
     status = wait_reply(client, id, deadline, &message, err);
     if (status != QPC_OK) {
         if (client->fd >= 0) qpc_forget(client, id);
-        if (status == QPC_ERR_DEADLINE)
-            qpc_fail(err, status, "%s: no answer in time", method);
+        if (status == QPC_ERR_DEADLINE) qpc_fail(err, status, "%s: no answer in time", method);
         return status;
     }
     status = take_answer(client, &message, err);

@@ -2,31 +2,31 @@
 ///
 ///     qpc_client *c; qpc_message m; qpc_error err;
 ///     if (qpc_client_connect("127.0.0.1:7447", NULL, &c, &err) != QPC_OK) ...err.message...
-///     if (qpc_call(c, "server.stats", NULL, &m, &err) == QPC_OK) { ...m.value...; qpc_message_fini(&m); }
-///     qpc_client_close(c);
+///     if (qpc_call(c, "server.stats", NULL, &m, &err) == QPC_OK) { ...m.value...;
+///     qpc_message_fini(&m); } qpc_client_close(c);
 ///
-/// Blocking use: qpc_call() and the qpc_client_...() helpers send one request and wait for its answer.
-/// Asynchronous use: qpc_send() gives the id of a request; wait for qpc_client_fd() in a loop of your
-/// own (readable; also writable while qpc_client_wants_write()), then take what has come with
-/// qpc_poll(c, 0, ...) until it gives QPC_MESSAGE_NONE. Both may be mixed: whatever arrives while a
-/// call waits is kept for later.
+/// Blocking use: qpc_call() and the qpc_client_...() helpers send one request and wait for its
+/// answer. Asynchronous use: qpc_send() gives the id of a request; wait for qpc_client_fd() in a
+/// loop of your own (readable; also writable while qpc_client_wants_write()), then take what has
+/// come with qpc_poll(c, 0, ...) until it gives QPC_MESSAGE_NONE. Both may be mixed: whatever
+/// arrives while a call waits is kept for later.
 ///
 /// Parameters and results are value trees (base/value.h): qpc_map(), qpc_map_set(), qpc_map_get(),
 /// qpc_read_real() ... What methods there are and what they take is in docs/protocol.md.
 ///
-/// Errors. Every fallible call returns a qpc_status and fills *err, which may be NULL. If the server
-/// answered with an error, qpc_client_answered() is true and qpc_client_error_data() has its data; the
-/// connection is good. QPC_ERR_DEADLINE without an answer: the time-out passed; the connection is good
-/// and a late answer is dropped. QPC_ERR_IO, QPC_ERR_MALFORMED: the connection is gone
-/// (qpc_client_is_open() is false). Nothing reconnects by itself: connect again, and repeat a
-/// world.step with the same `key` (it then never steps twice).
+/// Errors. Every fallible call returns a qpc_status and fills *err, which may be NULL. If the
+/// server answered with an error, qpc_client_answered() is true and qpc_client_error_data() has its
+/// data; the connection is good. QPC_ERR_DEADLINE without an answer: the time-out passed; the
+/// connection is good and a late answer is dropped. QPC_ERR_IO, QPC_ERR_MALFORMED: the connection
+/// is gone (qpc_client_is_open() is false). Nothing reconnects by itself: connect again, and repeat
+/// a world.step with the same `key` (it then never steps twice).
 ///
-/// Threads: a client belongs to one thread at a time; different clients are independent. No signal is
-/// raised by a closed connection.
+/// Threads: a client belongs to one thread at a time; different clients are independent. No signal
+/// is raised by a closed connection.
 ///
-/// Values that came in a message are borrowed from it until qpc_message_fini(). The header works from
-/// C++, and brings base/value.h and base/json.h with C linkage: do not include those before it. Link
-/// with `pkg-config --cflags --libs libqpc`.
+/// Values that came in a message are borrowed from it until qpc_message_fini(). The header works
+/// from C++, and brings base/value.h and base/json.h with C linkage: do not include those before
+/// it. Link with `pkg-config --cflags --libs libqpc`.
 #ifndef QPC_LIBQPC_QPC_H
 #define QPC_LIBQPC_QPC_H
 
@@ -88,9 +88,9 @@ typedef enum qpc_message_kind {
 
 typedef struct qpc_message {
     qpc_message_kind kind;
-    uint32_t id;                 // of a reply
-    char method[64];             // of a notification
-    qpc_status status;           // of a reply; other than QPC_OK: error and error_data tell
+    uint32_t id;       // of a reply
+    char method[64];   // of a notification
+    qpc_status status; // of a reply; other than QPC_OK: error and error_data tell
     qpc_error error;
     const qpc_value *error_data; // NULL or nil if there is none
     const qpc_value *value;      // result, or the map of a notification; never NULL when OK
@@ -114,7 +114,8 @@ qpc_status qpc_notify(qpc_client *client, const char *method, const qpc_value *p
 /// wait, < 0: for ever. Nothing in time: QPC_OK with kind QPC_MESSAGE_NONE.
 qpc_status qpc_poll(qpc_client *client, int32_t timeout_ms, qpc_message *ret, qpc_error *err);
 /// The answer to one request; others are kept. The server's errors come in ret->status.
-/// QPC_ERR_DEADLINE: not yet (wait again, or forget it). QPC_ERR_NOT_FOUND: no such request in flight.
+/// QPC_ERR_DEADLINE: not yet (wait again, or forget it). QPC_ERR_NOT_FOUND: no such request in
+/// flight.
 qpc_status qpc_wait(qpc_client *client, uint32_t id, int32_t timeout_ms, qpc_message *ret,
                     qpc_error *err);
 /// Drop the answer to a request when it comes.
@@ -127,14 +128,15 @@ typedef struct qpc_server_info {
     int32_t protocol;
     uint64_t max_message; // bytes the server accepts in one message; 0: it did not say
 } qpc_server_info;
-/// name: of this program, for the server's log. token, role ("control", "bulk") and ret may be NULL.
+/// name: of this program, for the server's log. token, role ("control", "bulk") and ret may be
+/// NULL.
 qpc_status qpc_client_hello(qpc_client *client, const char *name, const char *token,
                             const char *role, qpc_server_info *ret, qpc_error *err);
 
 typedef struct qpc_mesh_source {
-    const char *name;         // label; may be NULL
-    const double *vertices;   // (vertex_count x 3) m
-    const int32_t *elements;  // (element_count x nodes_per_element)
+    const char *name;        // label; may be NULL
+    const double *vertices;  // (vertex_count x 3) m
+    const int32_t *elements; // (element_count x nodes_per_element)
     int64_t vertex_count, element_count;
     int32_t nodes_per_element; // 2, 3, 4
     /// Called as bytes go out; may be NULL.
@@ -144,8 +146,8 @@ typedef struct qpc_mesh_source {
 
 typedef struct qpc_mesh_receipt {
     char sha256[65];
-    bool known;     // the server had it already
-    uint64_t bytes; // of the canonical form
+    bool known;          // the server had it already
+    uint64_t bytes;      // of the canonical form
     qpc_message message; // the server's answer with its `report`; zeroed if nothing was sent
 } qpc_mesh_receipt;
 /// Upload a mesh: small ones in one message; larger ones in chunks (of 4 MiB or half the server's
@@ -155,8 +157,8 @@ qpc_status qpc_client_mesh_upload(qpc_client *client, const qpc_mesh_source *mes
                                   qpc_mesh_receipt *ret, qpc_error *err);
 
 typedef struct qpc_world_receipt {
-    uint64_t world;  // 0 after a dry run
-    char run[33];    // "" if it is not recorded
+    uint64_t world; // 0 after a dry run
+    char run[33];   // "" if it is not recorded
     uint64_t hash;
     qpc_message message; // bodies, warnings, close_pairs
 } qpc_world_receipt;
@@ -170,8 +172,8 @@ typedef struct qpc_step_request { // start from qpc_step_request_default()
     const char *key;              // idempotency key, NULL: none
     const qpc_value *control;     // NULL: none; borrowed
     bool positions, velocities, contacts;
-    bool float64;                 // of those arrays; else float32
-    int64_t deadline_ms;          // 0: none
+    bool float64;        // of those arrays; else float32
+    int64_t deadline_ms; // 0: none
 } qpc_step_request;
 qpc_step_request qpc_step_request_default(void);
 
@@ -180,10 +182,10 @@ typedef struct qpc_step_reply {
     char status[16]; // "ok", "failed", "cancelled", "deadline", "draining"
     qpc_error error; // why it failed; QPC_OK if it did not
     uint64_t hash;
-    double time;               // s
-    const qpc_value *summary;  // a map
+    double time;                              // s
+    const qpc_value *summary;                 // a map
     const qpc_tensor *positions, *velocities; // NULL if not asked for
-    qpc_message message;       // owns the above
+    qpc_message message;                      // owns the above
 } qpc_step_reply;
 /// A batch that stops early is QPC_OK with its status; QPC_ERR_STATE: expect_step did not match.
 qpc_status qpc_client_world_step(qpc_client *client, uint64_t world,
@@ -208,9 +210,9 @@ typedef struct qpc_subscribe_request { // zero-initialised: the defaults
     int64_t every;                     // 0: every step
     const char *const *fields;         // as above
     bool float64;
-    int64_t credit;                    // frames that may come before world.credit; 0: no limit
-    const char *policy;                // "drop-oldest", "drop-newest", "latest" (NULL), "close"
-    int64_t max_queue;                 // 0: the server's default
+    int64_t credit;     // frames that may come before world.credit; 0: no limit
+    const char *policy; // "drop-oldest", "drop-newest", "latest" (NULL), "close"
+    int64_t max_queue;  // 0: the server's default
 } qpc_subscribe_request;
 /// ret_nodes: nodes in a frame; may be NULL.
 qpc_status qpc_client_subscribe(qpc_client *client, uint64_t world,
@@ -220,10 +222,10 @@ qpc_status qpc_client_unsubscribe(qpc_client *client, uint64_t subscription, qpc
 
 typedef struct qpc_frame {
     uint64_t subscription, world, hash;
-    int64_t step, dropped; // frames left out since the one before
-    double time;           // s
+    int64_t step, dropped;                    // frames left out since the one before
+    double time;                              // s
     const qpc_tensor *positions, *velocities; // NULL if not subscribed
-    qpc_message message;   // owns the above; other fields are in its value
+    qpc_message message;                      // owns the above; other fields are in its value
 } qpc_frame;
 /// Next frame of a subscription (0: of any); other messages are kept. kind of ret->message is
 /// QPC_MESSAGE_NONE if none came in time. Free ret->message.

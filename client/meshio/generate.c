@@ -2,10 +2,10 @@
 ///
 /// Sheave, funnel, cylinder and sphere are solids of revolution: a profile in the half plane
 /// (rho, t), run through counter-clockwise, is turned about the axis in `segments` steps. A strip
-/// between two profile points is a ring of plane trapezoids, each two triangles; a point on the axis
-/// is a single vertex with a fan. Sheet and box are grids. Each chooses its divisions so that the
-/// regular part has at most the wanted count with a rest below one strip; the rest is made up by
-/// quadrilaterals that get their diagonal split (four triangles instead of two), or, for one odd
+/// between two profile points is a ring of plane trapezoids, each two triangles; a point on the
+/// axis is a single vertex with a fan. Sheet and box are grids. Each chooses its divisions so that
+/// the regular part has at most the wanted count with a rest below one strip; the rest is made up
+/// by quadrilaterals that get their diagonal split (four triangles instead of two), or, for one odd
 /// triangle of an open surface, a boundary edge (three).
 #include "client/meshio/generate.h"
 
@@ -29,7 +29,8 @@ static const qpc_mesh_kind kinds[QPC_MESH_KIND_COUNT] = {
       {"hub", QPC_PARAM_LENGTH, "0.2 radius", "radius of the bore, m"},
       {"axis", QPC_PARAM_AXIS, "z", "axis of the pulley"},
       {NULL, QPC_PARAM_FLAG, NULL, NULL}}},
-    {"funnel", "funnel with a spout and a wall of constant horizontal thickness; the mouth's rim is at 0",
+    {"funnel",
+     "funnel with a spout and a wall of constant horizontal thickness; the rim of the mouth is at 0",
      {{"triangles", QPC_PARAM_COUNT, "11712", "exact count, even, at least 36"},
       {"mouth", QPC_PARAM_LENGTH, "0.5", "inner radius of the mouth, m"},
       {"throat", QPC_PARAM_LENGTH, "0.08", "inner radius of the spout, m"},
@@ -101,7 +102,8 @@ static qpc_status read_param(const qpc_mesh_param *param, const qpc_value *v, co
     bool flag;
     qpc_status status;
     switch (param->type) {
-    case QPC_PARAM_LENGTH: return qpc_read_real(v, where, 1e-9, 1e9, ret, err);
+    case QPC_PARAM_LENGTH:
+        return qpc_read_real(v, where, 1e-9, 1e9, ret, err);
     case QPC_PARAM_COUNT:
         status = qpc_read_int(v, where, 1, QPC_GENERATE_MAX_TRIANGLES, &count, err);
         if (status == QPC_OK) *ret = (double)count;
@@ -110,7 +112,8 @@ static qpc_status read_param(const qpc_mesh_param *param, const qpc_value *v, co
         status = qpc_read_bool(v, where, &flag, err);
         if (status == QPC_OK) *ret = flag;
         return status;
-    case QPC_PARAM_AXIS: return read_axis(v, where, ret, err);
+    case QPC_PARAM_AXIS:
+        return read_axis(v, where, ret, err);
     }
     return qpc_fail(err, QPC_ERR_INTERNAL, "parameter of an unknown type");
 }
@@ -162,8 +165,8 @@ typedef struct builder {
 
 static qpc_status builder_init(builder *b, int64_t vertices, int32_t triangles, int axis,
                                qpc_error *err) {
-    *b = (builder){.vertex_capacity = (int32_t)vertices, .triangle_capacity = triangles,
-                   .axis = axis};
+    *b = (builder){
+        .vertex_capacity = (int32_t)vertices, .triangle_capacity = triangles, .axis = axis};
     b->mesh.nodes_per_element = 3;
     b->mesh.vertices = qpc_alloc_array((size_t)vertices, 3 * sizeof(double));
     b->mesh.elements = qpc_alloc_array((size_t)triangles, 3 * sizeof(int32_t));
@@ -225,7 +228,7 @@ static void add_quad(builder *b, int32_t i, int32_t j, int32_t k, int32_t l, qua
 typedef struct profile {
     double *points; // (count x 2) rho, t; counter-clockwise; owned
     int32_t count;
-    bool closed;         // the last point joins the first; else poles (rho 0) or open ends
+    bool closed; // the last point joins the first; else poles (rho 0) or open ends
     int32_t segments;
     int32_t split_strip; // strip whose first `splits` quadrilaterals get their diagonal split
     int32_t splits;
@@ -364,17 +367,18 @@ static qpc_status make_sheave(const mesh_spec *spec, qpc_mesh_data *ret, qpc_err
                            "flange %g must be above the groove's rim at %g", flange,
                            radius + groove * (1 - cos(reach)));
     if (!(lip >= groove * sin(reach) && lip < half))
-        return qpc_fail_at(err, QPC_ERR_INVALID, spec->where,
-                           "lip %g must lie between the groove's half width %g and half the width %g",
-                           lip, groove * sin(reach), half);
+        return qpc_fail_at(
+            err, QPC_ERR_INVALID, spec->where,
+            "lip %g must lie between the groove's half width %g and half the width %g", lip,
+            groove * sin(reach), half);
     double corners[2 * CORNERS];
     for (int i = 0; i <= ARC_PARTS; i++) {
         double a = reach * (2.0 * i / ARC_PARTS - 1);
         corners[2 * i] = radius + groove - groove * cos(a);
         corners[2 * i + 1] = groove * sin(a);
     }
-    const double rest[12] = {flange, lip, flange, half, hub, half, hub, -half, flange, -half,
-                             flange, -lip};
+    const double rest[12] = {flange, lip,   flange, half,  hub,    half,
+                             hub,    -half, flange, -half, flange, -lip};
     memcpy(corners + 2 * (ARC_PARTS + 1), rest, sizeof rest);
     // 70 points times 98 segments, and one edge of the hub: 13,722.
     return turn_closed(corners, CORNERS, ARC_PARTS + 3, triangles, 98, 13720,
@@ -390,9 +394,9 @@ static qpc_status make_funnel(const mesh_spec *spec, qpc_mesh_data *ret, qpc_err
     qpc_status status = check_triangles(spec, triangles, 36, true, err);
     if (status != QPC_OK) return status;
     // From the foot of the spout outside, up to the rim, and down inside.
-    const double corners[12] = {throat + wall, -height - spout, throat + wall, -height,
-                                mouth + wall,  0,               mouth,         0,
-                                throat,        -height,         throat,        -height - spout};
+    const double corners[12] = {
+        throat + wall, -height - spout, throat + wall, -height,        mouth + wall, 0, mouth, 0,
+        throat,        -height,         throat,        -height - spout};
     // 61 points times 96 segments: 11,712.
     return turn_closed(corners, 6, 0, triangles, 96, 11712, (int)value_or(spec, AXIS, 1), ret, err);
 }
@@ -416,16 +420,18 @@ static qpc_status make_cylinder(const mesh_spec *spec, qpc_mesh_data *ret, qpc_e
         n = even < most ? (int32_t)even : most;
         if (n < 3) n = 3;
     }
-    if (n < 3)
-        return qpc_fail_at(err, QPC_ERR_INVALID, spec->where, "%d segments; at least 3", n);
+    if (n < 3) return qpc_fail_at(err, QPC_ERR_INVALID, spec->where, "%d segments; at least 3", n);
     if ((int64_t)2 * n * (1 + fixed) > INT32_MAX)
         return qpc_fail_at(err, QPC_ERR_LIMIT, spec->where, "%d segments are too many", n);
     qpc_status status = check_triangles(spec, triangles, 2 * n * (1 + fixed), caps, err);
     if (status != QPC_OK) return status;
     int32_t rows = triangles / (2 * n) - fixed;
     int32_t rest = triangles - 2 * n * (rows + fixed);
-    profile p = {.count = rows + 1 + 2 * fixed, .segments = n, .split_strip = fixed,
-                 .splits = rest / 2, .odd = rest % 2 != 0};
+    profile p = {.count = rows + 1 + 2 * fixed,
+                 .segments = n,
+                 .split_strip = fixed,
+                 .splits = rest / 2,
+                 .odd = rest % 2 != 0};
     p.points = qpc_alloc_array((size_t)p.count, 2 * sizeof *p.points);
     if (p.points == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory: a profile");
     for (int32_t i = 0; i <= rows; i++) {
@@ -545,8 +551,8 @@ static void choose_box(const double size[3], int32_t triangles, int32_t n[3]) {
         if (n[k] < 1) n[k] = 1;
     }
     for (;;) {
-        int64_t rest = triangles - 4 * ((int64_t)n[0] * n[1] + (int64_t)n[1] * n[2] +
-                                        (int64_t)n[2] * n[0]);
+        int64_t rest =
+            triangles - 4 * ((int64_t)n[0] * n[1] + (int64_t)n[1] * n[2] + (int64_t)n[2] * n[0]);
         int best = -1;
         for (int k = 0; k < 3; k++) {
             int64_t more = 4 * ((int64_t)n[(k + 1) % 3] + n[(k + 2) % 3]);
@@ -559,7 +565,8 @@ static void choose_box(const double size[3], int32_t triangles, int32_t n[3]) {
 
 static qpc_status make_box(const mesh_spec *spec, qpc_mesh_data *ret, qpc_error *err) {
     enum { TRIANGLES, WIDTH, HEIGHT, DEPTH };
-    double size[3] = {value_or(spec, WIDTH, 1), value_or(spec, HEIGHT, 1), value_or(spec, DEPTH, 1)};
+    double size[3] = {value_or(spec, WIDTH, 1), value_or(spec, HEIGHT, 1),
+                      value_or(spec, DEPTH, 1)};
     int32_t triangles = count_or(spec, TRIANGLES, 12);
     qpc_status status = check_triangles(spec, triangles, 12, true, err);
     if (status != QPC_OK) return status;

@@ -1,9 +1,9 @@
 /// Mesh generators: the solids of the demo scenes, each at exactly the triangle count asked for.
 ///
 /// All are centred on the origin, oriented outwards and closed where the solid is (a sheet and a
-/// tube without caps are open). Counts that a regular grid misses are reached by splitting diagonals
-/// of plane quadrilaterals, so the surface itself does not depend on the remainder.
-/// Any thread; no state.
+/// tube without caps are open). Counts that a regular grid misses are reached by splitting
+/// diagonals of plane quadrilaterals, so the surface itself does not depend on the remainder. Any
+/// thread; no state.
 #ifndef QPC_CLIENT_MESHIO_GENERATE_H
 #define QPC_CLIENT_MESHIO_GENERATE_H
 
@@ -36,8 +36,8 @@ const qpc_mesh_kind *qpc_mesh_kind_get(int32_t index);
 const qpc_mesh_kind *qpc_mesh_kind_find(const char *name);
 
 /// spec is the map of a scene's `generate`: {kind, parameters of that kind}. where is its path for
-/// messages. QPC_ERR_INVALID names an unknown kind or key with its nearest known one, and says which
-/// counts or sizes are possible.
+/// messages. QPC_ERR_INVALID names an unknown kind or key with its nearest known one, and says
+/// which counts or sizes are possible.
 qpc_status qpc_mesh_generate(const qpc_value *spec, const char *where, qpc_mesh_data *ret,
                              qpc_error *err);
 

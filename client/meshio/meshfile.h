@@ -1,10 +1,10 @@
 /// Reading mesh files, in one place, by assimp's C API: OBJ, STL, PLY, OFF; and our own QPM.
 ///
-/// Polygons are triangulated, points and lines are left out and counted. Corners at exactly the same
-/// position become one vertex (files such as STL repeat them); nothing is smoothed, moved, or merged
-/// within a tolerance. Coordinates have the precision that assimp keeps: single. A QPM file is taken
-/// as it is, in double. Any thread; one file at a time per thread (assimp keeps its last error text
-/// for the process).
+/// Polygons are triangulated, points and lines are left out and counted. Corners at exactly the
+/// same position become one vertex (files such as STL repeat them); nothing is smoothed, moved, or
+/// merged within a tolerance. Coordinates have the precision that assimp keeps: single. A QPM file
+/// is taken as it is, in double. assimp runs in a child process of its own, so that a file that
+/// crashes it is an error like any other. Any thread.
 #ifndef QPC_CLIENT_MESHIO_MESHFILE_H
 #define QPC_CLIENT_MESHIO_MESHFILE_H
 
@@ -21,9 +21,9 @@ typedef struct qpc_mesh_file_report {
     int64_t skipped; // points and lines left out
 } qpc_mesh_file_report;
 
-/// limits and report may be NULL. Messages start with the path. QPC_ERR_NOT_FOUND and QPC_ERR_IO: the
-/// file cannot be opened; QPC_ERR_UNSUPPORTED: not one of these formats (by extension); QPC_ERR_INVALID:
-/// it does not read, or has no triangle; QPC_ERR_LIMIT.
+/// limits and report may be NULL. Messages start with the path. QPC_ERR_NOT_FOUND and QPC_ERR_IO:
+/// the file cannot be opened; QPC_ERR_UNSUPPORTED: not one of these formats (by extension);
+/// QPC_ERR_INVALID: it does not read, or has no triangle; QPC_ERR_LIMIT.
 qpc_status qpc_mesh_file_read(const char *path, const qpc_mesh_file_limits *limits,
                               qpc_mesh_data *ret, qpc_mesh_file_report *report, qpc_error *err);
 

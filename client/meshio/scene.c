@@ -48,7 +48,8 @@ qpc_status qpc_json_read_file(const char *path, qpc_value *ret, qpc_error *err) 
         size_t got = fread(text + size, 1, capacity - size, file);
         size += got;
         if (got == 0) {
-            if (ferror(file)) status = qpc_fail(err, QPC_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+            if (ferror(file))
+                status = qpc_fail(err, QPC_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
             break;
         }
     }
@@ -236,7 +237,8 @@ static qpc_status generate_nodes(const qpc_value *spec, const char *where, qpc_v
     if (status != QPC_OK) return status;
     double *x = qpc_alloc_array((size_t)count, 3 * sizeof *x);
     if (x == NULL) return out_of_memory(err);
-    status = line ? place_line(spec, where, count, x, err) : place_pulley(spec, where, count, x, err);
+    status =
+        line ? place_line(spec, where, count, x, err) : place_pulley(spec, where, count, x, err);
     if (status == QPC_OK) {
         const int64_t shape[2] = {count, 3};
         status = qpc_tensor_copy(QPC_F64, 2, shape, x, ret);
@@ -256,7 +258,8 @@ static qpc_status resolve_nodes(qpc_value *body, const char *body_where, qpc_err
     if (status != QPC_OK) return status;
     const qpc_value *spec = qpc_map_get(nodes, "generate");
     if (spec == NULL)
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted {generate: ...} or a list of points");
+        return qpc_fail_at(err, QPC_ERR_INVALID, where,
+                           "wanted {generate: ...} or a list of points");
     qpc_value points = qpc_nil();
     snprintf(where, sizeof where, "%.90s.nodes.generate", body_where);
     status = generate_nodes(spec, where, &points, err);

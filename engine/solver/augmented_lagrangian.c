@@ -21,6 +21,7 @@
 #include <math.h>
 #include <string.h>
 
+static const double SMALL_COMP = 1e-14; // sum |lambda s| / S^2: dv is known to 1e-7 then
 static const double RHO_FIRST = 1e2, RHO = 1e6, RHO_MOST = 1e9;
 
 enum {
@@ -28,6 +29,7 @@ enum {
     INNER_MOST = 100, // Newton steps per multiplier update
     FAR_DIRECT = 128, // active rows beyond the band that Woodbury takes
     FAR_MOST = 800,   // up to which active-set beats CG
+    FEW = 12,         // missed rows that need no soft start
     SLOW_MOST = 6,    // multiplier updates in a row that do not help
 };
 
@@ -359,13 +361,13 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
-    bool warm = false;
+    bool warm = false, improved = false;
     for (int32_t i = 0; i < qp->m; i++) {
         if (work->kt2[i] == 0) lambda[i] = 0;
         warm |= lambda[i] != 0;
     }
     memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
-    double rho = RHO_FIRST, best = DBL_MAX;
+    double rho = work->missed > FEW ? RHO_FIRST : RHO, best = DBL_MAX;
     set_penalty(&s, rho);
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : 400, slow = 0;
     for (int32_t outer = 0; outer < OUTER_MOST; outer++) {
@@ -379,8 +381,13 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         }
         qpc_residuals residuals = qpc_work_residuals(work, x, lambda, s.grad, s.t);
         if (qpc_work_accepts(&residuals, options, 0.25)) {
+            // Accepted; one more update with the factor at hand squares the error bound away.
             report->outcome = QPC_OUTCOME_OPTIMAL;
-            break;
+            if (residuals.comp <= SMALL_COMP || improved || !done) break;
+            improved = true;
+        } else if (improved) {
+            improved = false; // never worse than what was accepted, up to round-off
+            report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
         }
         if (!done || !isfinite(runaway)) break;
         if (rho < RHO) {

@@ -123,6 +123,13 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
         goto out;
     }
     for (size_t i = 0; i < m; i++) l[i] = qp->equality[i] || lambda[i] > 0 ? lambda[i] : 0;
+    if (work.missed == 0 && id != QPC_SOLVER_COUNT) {
+        // The free motion satisfies every row: it is the answer, whatever the warm start said.
+        local.engine = id == QPC_SOLVER_AUTO ? QPC_SOLVER_AUGMENTED_LAGRANGIAN : id;
+        memcpy(x, work.free_dv, n * sizeof *x);
+        memset(l, 0, m * sizeof *l);
+        goto finish;
+    }
     switch (id) {
     case QPC_SOLVER_AUTO:
         status = run_auto(&work, options, x, l, r, z, &local, err);
@@ -148,6 +155,7 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
         break;
     }
     if (status != QPC_OK) goto out;
+finish:
     for (size_t i = 0; i < n; i++) {
         if (isfinite(x[i])) continue;
         status = qpc_fail(err, QPC_ERR_NUMERIC, "%s: the solution is not finite",
@@ -171,8 +179,8 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *
     // min 1/2 |s|^2 subject to J x <= c + s: proximal steps of the dual,
     //     lambda+ = argmin 1/2 l'A l - (J K^-1 b - c)'l + eps/2 |l - lambda|^2 over relaxed rows,
     // s = eps (lambda+ - lambda). Rows below the level are in every subproblem as they stand. The
-    // (T36) multipliers grow for ever, along a proof of the contradiction; s converges, linearly and fast
-    // as eps is small against A (Chiche & Gilbert 2016).
+    // (T36) multipliers grow for ever, along a proof of the contradiction; s converges, linearly
+    // and fast as eps is small against A (Chiche & Gilbert 2016).
     enum { MOST_STEPS = 60 };
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t n = (size_t)qp->n, m = (size_t)qp->m;

@@ -55,6 +55,7 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
         work->kt2[i] = kt2;
         work->kt[i] = sqrt(kt2);
         if (qp->equality[i] && g < 0) g = -g;
+        work->missed += g > 0;
         if (kt2 > 0 && g > scale * work->kt[i]) scale = g / work->kt[i];
     }
     work->scale = scale;

@@ -13,6 +13,7 @@ typedef struct qpc_work {
     double *kt;       // (m) its root
     double free_norm; // |K^-1 b|_K
     double scale;     // S so far: max(|K^-1 b|_K, max viol_i(K^-1 b) / kt_i), floor 1e-140
+    int32_t missed;   // rows that K^-1 b misses, equalities included: 0 means it is the answer
 } qpc_work;
 
 /// Checks that K, b, J, c and the warm start are finite and prepares the rest.

@@ -93,6 +93,7 @@ static qpc_status read_target(const qpc_world *w, const qpc_value *map, const ch
     qpc_path_join(path, where, position != NULL ? "position" : "velocity");
     if (velocity != NULL) return qpc_read_vec3(velocity, path, &pin->velocity, err);
     pin->velocity = v3(0.0, 0.0, 0.0);
+    pin->told = true;
     return qpc_read_vec3(position, path, &pin->target, err);
 }
 

@@ -1,4 +1,10 @@
-/// The fail-safe: a motion that would still bring something closer than the acceptance distance is cut
+/// The fail-safe, in two parts.
+///
+/// Holding back: what drives bodies into an impact (kinematic bodies and moving pins, found along the
+/// contacts that carry a force) is let go a part of its way only, or none, and the attempt is made
+/// again: the rest of the world moves on. Orders that contradict each other end here.
+///
+/// Cutting: a motion that would still bring something closer than the acceptance distance is cut
 /// before its first impact. Bodies that are about to touch form a group and are cut by one factor, so
 /// that relative motions inside a group stay straight; static bodies join no group. Groups only merge
 /// and factors only fall, so the loop ends; in the end nothing moves, which never collides.
@@ -21,7 +27,7 @@ static void place(qpc_world *w, double h, const double *whole, const int32_t *gr
         if (body->motion == QPC_STATIC) continue;
         double s = factor[group[i]];
         if (body->motion == QPC_KINEMATIC) {
-            if (v3_norm2(body->velocity) > 0.0 || v3_norm2(body->angular_velocity) > 0.0) qpc_motion_place(w, i, h, s);
+            if (qpc_motion_is_driven(body) && body->hold > 0.0) qpc_motion_place(w, i, h, s);
             continue;
         }
         for (int32_t k = 3 * body->first_node; k < 3 * (body->first_node + body->node_count); k++)
@@ -29,7 +35,66 @@ static void place(qpc_world *w, double h, const double *whole, const int32_t *gr
     }
 }
 
-qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, qpc_error *err) {
+static void join(qpc_world *w, int32_t *group, const int32_t pair[2]) {
+    if (w->bodies[pair[0]].motion == QPC_STATIC || w->bodies[pair[1]].motion == QPC_STATIC) return;
+    int32_t a = find(group, pair[0]), b = find(group, pair[1]);
+    group[a] = group[b] = a < b ? a : b;
+}
+
+static int32_t body_of_node(const qpc_world *w, int32_t node) {
+    int32_t body = 0;
+    while (node < w->bodies[body].first_node || node >= w->bodies[body].first_node + w->bodies[body].node_count) body++;
+    return body;
+}
+
+qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, double *ret_scale, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    size_t bodies = (size_t)w->body_count;
+    int32_t *group = qpc_arena_array(&w->arena, bodies, sizeof *group);
+    double *part = qpc_arena_array(&w->arena, bodies, sizeof *part); // of the motion, by group
+    if (group == NULL || part == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the fail-safe");
+    for (int32_t i = 0; i < w->body_count; i++) {
+        group[i] = i;
+        part[i] = 1.0;
+    }
+    for (int32_t i = 0; i < w->rows.m; i++)
+        if (w->rows.kind[i] == QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0) join(w, group, w->held.data[w->rows.source[i]].surface);
+    for (int32_t i = 0; i < w->probe.count; i++) join(w, group, w->probe.data[i].surface);
+    for (int32_t i = 0; i < w->probe.count; i++) {
+        const qpc_contact *c = &w->probe.data[i];
+        // A pair that is closer than the acceptance distance comes no closer by force.
+        double most = stop || (c->flags & QPC_CONTACT_AT_START) != 0 ? 0.0 : MARGIN * c->toi;
+        for (int side = 0; side < 2; side++) {
+            int32_t root = find(group, c->surface[side]);
+            part[root] = fmin(part[root], most);
+        }
+    }
+    int32_t count = 0;
+    double least = 1.0;
+    for (int32_t i = 0; i < w->body_count; i++) {
+        qpc_body *body = &w->bodies[i];
+        double most = part[find(group, i)];
+        if (!qpc_motion_is_driven(body) || !(most < body->hold)) continue;
+        body->hold = most;
+        least = fmin(least, most);
+        count++;
+    }
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        qpc_pin *pin = &w->pins[i];
+        double most = part[find(group, body_of_node(w, pin->node))];
+        bool moves = v3_norm2(v3_sub(pin->target, v3_load(w->x + 3 * pin->node))) > 0.0;
+        if (!moves || !(most < pin->hold)) continue;
+        pin->hold = most;
+        least = fmin(least, most);
+        count++;
+    }
+    *ret_count = count;
+    *ret_scale = least;
+    qpc_arena_rewind(&w->arena, mark);
+    return QPC_OK;
+}
+
+qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, int32_t *ret_groups, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     size_t bodies = (size_t)w->body_count, moving = 3 * (size_t)w->moving_count;
     int32_t *group = qpc_arena_array(&w->arena, bodies, sizeof *group);
@@ -49,11 +114,9 @@ qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, qpc_erro
         for (int32_t i = 0; i < w->probe.count; i++) { // merge first, so that a group has one time of impact
             const int32_t *pair = w->probe.data[i].surface;
             if (w->bodies[pair[0]].motion == QPC_STATIC || w->bodies[pair[1]].motion == QPC_STATIC) continue;
-            int32_t a = find(group, pair[0]), b = find(group, pair[1]);
-            int32_t root = a < b ? a : b;
-            double least = fmin(factor[a], factor[b]);
-            group[a] = group[b] = root;
-            factor[root] = least;
+            double least = fmin(factor[find(group, pair[0])], factor[find(group, pair[1])]);
+            join(w, group, pair);
+            factor[find(group, pair[0])] = least;
         }
         for (int32_t i = 0; i < w->body_count; i++) body_scale[i] = 1.0; // least time of impact by group
         for (int32_t i = 0; i < w->probe.count; i++)
@@ -77,7 +140,11 @@ qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, qpc_erro
             break;
         }
     }
-    for (int32_t i = 0; i < w->body_count; i++) body_scale[i] = factor[find(group, i)];
+    *ret_groups = 0;
+    for (int32_t i = 0; i < w->body_count; i++) {
+        body_scale[i] = factor[find(group, i)];
+        if (group[i] == i && factor[i] < 1.0) ++*ret_groups;
+    }
     qpc_arena_rewind(&w->arena, mark);
     return st;
 }

@@ -1,5 +1,7 @@
 /// Prescribed motion: kinematic bodies follow their velocity, pinned nodes their target. What the
-/// fail-safe holds back is owed: a body makes up for it at no more than half its speed on top.
+/// fail-safe holds back is owed, as a way and a turn: a body makes up for it at no more than half its
+/// speed on top. A pin goes towards its target at no more than one and a half times the speed of
+/// its orders. Runs on the thread in the world.
 #include "engine/world/world.h"
 
 #include <string.h>
@@ -31,23 +33,34 @@ static qpc_vec3 rotate(const double q[4], qpc_vec3 p) {
     return v3_add(v3_madd(p, q[0], t), v3_cross(u, t));
 }
 
-static bool is_driven(const qpc_body *body) {
-    return body->motion == QPC_KINEMATIC &&
-           (v3_norm2(body->velocity) > 0.0 || v3_norm2(body->angular_velocity) > 0.0);
+bool qpc_motion_is_driven(const qpc_body *body) {
+    if (body->motion != QPC_KINEMATIC) return false;
+    return v3_norm2(body->velocity) > 0.0 || v3_norm2(body->angular_velocity) > 0.0 ||
+           v3_norm2(body->owed) > 0.0 || v3_norm2(body->owed_turn) > 0.0;
 }
 
-/// Seconds of its own motion that a body makes in h.
-static double advance_time(const qpc_body *body, double h) {
-    return h + (body->pending < 0.5 * h ? body->pending : 0.5 * h);
+/// Part of what is owed that may be made up for in h.
+static qpc_vec3 catch_up(qpc_vec3 owed, double pace, double h) {
+    double most = 0.5 * h * pace, length = v3_norm(owed);
+    return length > most ? v3_scale(most / length, owed) : owed;
 }
 
-static void pose_after(const qpc_body *body, double seconds, qpc_vec3 *position, double rotation[4]) {
-    *position = v3_madd(body->position, seconds, body->velocity);
+/// Way and turn of a body in a motion of length h that nothing cuts.
+static void whole_motion(const qpc_body *body, double h, qpc_vec3 *shift, qpc_vec3 *turn) {
+    *shift = v3_madd(catch_up(body->owed, body->pace, h), h, body->velocity);
+    *turn = v3_madd(catch_up(body->owed_turn, body->turn_pace, h), h, body->angular_velocity);
+}
+
+/// Pose after the part s of a motion.
+static void pose_after(const qpc_body *body, double h, double s, qpc_vec3 *position, double rotation[4]) {
+    qpc_vec3 shift, turn;
+    whole_motion(body, h, &shift, &turn);
+    *position = v3_madd(body->position, s, shift);
     memcpy(rotation, body->rotation, sizeof body->rotation);
-    if (v3_norm2(body->angular_velocity) > 0.0) {
-        double turn[4];
-        quaternion_of(v3_scale(seconds, body->angular_velocity), turn);
-        quaternion_multiply(turn, body->rotation, rotation);
+    if (s * v3_norm2(turn) > 0.0) {
+        double q[4];
+        quaternion_of(v3_scale(s, turn), q);
+        quaternion_multiply(q, body->rotation, rotation);
     }
 }
 
@@ -55,15 +68,34 @@ void qpc_motion_place(qpc_world *w, int32_t body_index, double h, double scale) 
     const qpc_body *body = &w->bodies[body_index];
     qpc_vec3 position;
     double rotation[4];
-    pose_after(body, scale * advance_time(body, h), &position, rotation);
+    pose_after(body, h, body->hold * scale, &position, rotation);
     for (int32_t k = 0; k < body->node_count; k++)
         v3_store(w->x1 + 3 * (body->first_node + k),
                  v3_add(position, rotate(rotation, v3_load(body->local + 3 * k))));
 }
 
 void qpc_motion_begin_step(qpc_world *w) {
-    for (int32_t i = 0; i < w->pin_count; i++)
-        w->pins[i].target = v3_madd(w->pins[i].target, w->dt, w->pins[i].velocity);
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        qpc_pin *pin = &w->pins[i];
+        qpc_vec3 at = v3_load(w->x + 3 * pin->node);
+        double speed = v3_norm(pin->velocity);
+        if (pin->told) speed = fmax(speed, v3_norm(v3_sub(pin->target, at)) / w->dt);
+        bool behind = !pin->told && v3_norm2(v3_sub(pin->target, at)) > 0.0;
+        pin->pace = behind ? fmax(pin->pace, speed) : speed;
+        pin->told = false;
+        pin->target = v3_madd(pin->target, w->dt, pin->velocity);
+    }
+    for (int32_t i = 0; i < w->body_count; i++) {
+        qpc_body *body = &w->bodies[i];
+        double speed = v3_norm(body->velocity), turn = v3_norm(body->angular_velocity);
+        body->pace = v3_norm2(body->owed) > 0.0 ? fmax(body->pace, speed) : speed;
+        body->turn_pace = v3_norm2(body->owed_turn) > 0.0 ? fmax(body->turn_pace, turn) : turn;
+    }
+}
+
+void qpc_motion_release(qpc_world *w) {
+    for (int32_t i = 0; i < w->pin_count; i++) w->pins[i].hold = 1.0;
+    for (int32_t i = 0; i < w->body_count; i++) w->bodies[i].hold = 1.0;
 }
 
 void qpc_motion_prepare(qpc_world *w, double h, double left) {
@@ -71,11 +103,11 @@ void qpc_motion_prepare(qpc_world *w, double h, double left) {
     for (int32_t i = 0; i < w->pin_count; i++) {
         const qpc_pin *pin = &w->pins[i];
         qpc_vec3 at = v3_load(w->x + 3 * pin->node), way = v3_sub(pin->target, at);
-        // A node that was held back makes up for it at one and a half times its speed at most.
-        double most = 1.5 * left * v3_norm(pin->velocity), length = v3_norm(way);
-        if (most > 0.0 && length > most) way = v3_scale(most / length, way);
-        bool last = h >= left;
-        qpc_vec3 end = last && (most <= 0.0 || length <= most) ? pin->target : v3_madd(at, last ? 1.0 : h / left, way);
+        double most = 1.5 * left * pin->pace, length = v3_norm(way);
+        bool whole = h >= left && length <= most && pin->hold >= 1.0;
+        double part = pin->hold * (h >= left ? 1.0 : h / left);
+        if (length > most) part *= most / length;
+        qpc_vec3 end = whole ? pin->target : v3_madd(at, part, way);
         v3_store(w->x1 + 3 * pin->node, end);
         v3_store(w->v_frame + 3 * pin->node, v3_scale(1.0 / h, v3_sub(end, at)));
     }
@@ -83,7 +115,7 @@ void qpc_motion_prepare(qpc_world *w, double h, double left) {
         const qpc_body *body = &w->bodies[i];
         if (body->motion != QPC_KINEMATIC) continue;
         int32_t first = 3 * body->first_node, count = 3 * body->node_count;
-        if (!is_driven(body)) {
+        if (!qpc_motion_is_driven(body) || body->hold <= 0.0) {
             memcpy(w->x1 + first, w->x + first, (size_t)count * sizeof(double));
             memset(w->v_frame + first, 0, (size_t)count * sizeof(double));
             continue;
@@ -96,11 +128,16 @@ void qpc_motion_prepare(qpc_world *w, double h, double left) {
 void qpc_motion_commit(qpc_world *w, double h, const double *body_scale) {
     for (int32_t i = 0; i < w->body_count; i++) {
         qpc_body *body = &w->bodies[i];
-        if (!is_driven(body)) continue;
-        double made = (body_scale != NULL ? body_scale[i] : 1.0) * advance_time(body, h);
-        pose_after(body, made, &body->position, body->rotation);
-        body->pending += h - made;
-        if (body->pending < 0.0) body->pending = 0.0;
+        if (!qpc_motion_is_driven(body)) continue;
+        double made = body->hold * (body_scale != NULL ? body_scale[i] : 1.0);
+        qpc_vec3 shift, turn, position;
+        double rotation[4];
+        whole_motion(body, h, &shift, &turn);
+        pose_after(body, h, made, &position, rotation);
+        body->position = position;
+        memcpy(body->rotation, rotation, sizeof rotation);
+        body->owed = v3_madd(v3_sub(body->owed, catch_up(body->owed, body->pace, h)), 1.0 - made, shift);
+        body->owed_turn = v3_madd(v3_sub(body->owed_turn, catch_up(body->owed_turn, body->turn_pace, h)), 1.0 - made, turn);
     }
 }
 
@@ -108,10 +145,10 @@ double qpc_motion_lag(const qpc_world *w) {
     double lag = 0.0;
     for (int32_t i = 0; i < w->body_count; i++) {
         const qpc_body *body = &w->bodies[i];
-        if (body->motion != QPC_KINEMATIC || body->pending <= 0.0) continue;
-        double reach = 0.0;
-        for (int32_t k = 0; k < body->node_count; k++) reach = fmax(reach, v3_norm(v3_load(body->local + 3 * k)));
-        lag = fmax(lag, body->pending * (v3_norm(body->velocity) + reach * v3_norm(body->angular_velocity)));
+        if (body->motion != QPC_KINEMATIC) continue;
+        double turn = v3_norm(body->owed_turn), reach = 0.0;
+        for (int32_t k = 0; k < body->node_count && turn > 0.0; k++) reach = fmax(reach, v3_norm(v3_load(body->local + 3 * k)));
+        lag = fmax(lag, v3_norm(body->owed) + reach * turn);
     }
     for (int32_t i = 0; i < w->pin_count; i++)
         lag = fmax(lag, v3_norm(v3_sub(w->pins[i].target, v3_load(w->x + 3 * w->pins[i].node))));

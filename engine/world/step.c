@@ -19,7 +19,7 @@ static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double REDETECTED_DEPTH = 0.1;  // of the separation: cap on the push of a re-detected row
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
-enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6 };
+enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2 };
 
 static int64_t clock_ns(clockid_t id) {
     struct timespec t;
@@ -267,6 +267,7 @@ typedef struct trial {
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
     double energy_scale, energy_step, energy_drift;
     int32_t newton, passes;
+    int32_t held_back;              // driven bodies and pins that are not let go all of their way
     double relaxation;
 } trial;
 
@@ -638,13 +639,22 @@ static qpc_status try_motion(qpc_world *w, trial *t, qpc_error *err) {
     return st == QPC_OK && !t->contradiction ? accept(w, t, clean, err) : st;
 }
 
+static void count_attempt(qpc_world *w, const trial *t) {
+    w->report->newton += t->newton;
+    w->report->passes += t->passes;
+}
+
+/// Try again with rows at the start of the motion and those of hits; what drives is let go as `hold` says.
+static qpc_status attempt_cautiously(qpc_world *w, trial *t, qpc_error *err) {
+    count_attempt(w, t);
+    *t = (trial){.h = t->h, .left = t->left, .cautious = true, .held_back = t->held_back};
+    return try_motion(w, t, err);
+}
+
 static qpc_status attempt(qpc_world *w, trial *t, qpc_error *err) {
     qpc_status st = try_motion(w, t, err);
     if (st != QPC_OK || !t->contradiction) return st;
-    w->report->newton += t->newton; // a fresh budget; the counts go on
-    w->report->passes += t->passes;
-    *t = (trial){.h = t->h, .left = t->left, .cautious = true};
-    return try_motion(w, t, err);
+    return attempt_cautiously(w, t, err);
 }
 
 // ---- state that a failed attempt gives back ----
@@ -813,12 +823,12 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     r->rows = w->rows.m;
     r->strain_rows = w->rows.m - w->held.count;
     r->relaxed = fmax(r->relaxed, t->relaxation);
-    r->toi_margin = fmin(r->toi_margin, t->toi);
-    if (t->limited || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
+    bool gained = w->integrator == QPC_IMPLICIT_EULER && t->excess > ENERGY_TOLERANCE;
+    if (t->limited || gained || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         r->outcome = r->outcome == QPC_STEP_OPTIMAL ? QPC_STEP_ITERATION_LIMIT : r->outcome;
     if (t->stalled && r->outcome <= QPC_STEP_ITERATION_LIMIT) r->outcome = QPC_STEP_STALLED;
     if (t->relaxed) r->outcome = QPC_STEP_RELAXED;
-    if (cut != NULL) r->outcome = QPC_STEP_FAILSAFE;
+    if (cut != NULL || t->held_back > 0) r->outcome = QPC_STEP_FAILSAFE;
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
         if ((c->flags & QPC_CONTACT_NEAR_SELF) == 0) r->min_gap = fmin(r->min_gap, c->distance / c->separation);
@@ -829,14 +839,62 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
 /// Last resort: cut the motion before its first impact, group by group.
 static qpc_status commit_cut(qpc_world *w, trial *t, qpc_error *err) {
     double *scale = qpc_arena_array(&w->arena, (size_t)w->body_count, sizeof *scale);
+    int32_t groups = 0;
     if (scale == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the fail-safe");
     int64_t since = clock_ns(CLOCK_MONOTONIC);
-    qpc_status st = qpc_failsafe_cut(w, t->h, scale, err);
+    qpc_status st = qpc_failsafe_cut(w, t->h, scale, &groups, err);
     lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
-    w->report->failsafe++;
+    w->report->failsafe += groups;
+    w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
     for (int32_t i = 0; i < w->body_count; i++) w->report->failsafe_scale = fmin(w->report->failsafe_scale, scale[i]);
     return commit(w, t, scale, err);
+}
+
+/// Hold back what drives bodies into the impacts of the last attempt, first to a part of its way, then
+/// all of it, until an attempt is free of impacts or nothing driven is left.
+static qpc_status attempt_held_back(qpc_world *w, trial *t, qpc_error *err) {
+    for (int32_t round = 0; round < MAX_HOLDS && t->impact; round++) {
+        int32_t count = 0;
+        double part = 1.0;
+        qpc_status st = qpc_failsafe_hold(w, round == MAX_HOLDS - 1, &count, &part, err);
+        if (st != QPC_OK) return st;
+        if (count == 0) continue;
+        t->held_back += count;
+        w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
+        if ((st = attempt_cautiously(w, t, err)) != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
+
+/// Something driven lags behind: what contradicted in the step before will do so again.
+static bool lags(const qpc_world *w) {
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (v3_norm2(w->bodies[i].owed) > 0.0 || v3_norm2(w->bodies[i].owed_turn) > 0.0) return true;
+    for (int32_t i = 0; i < w->pin_count; i++)
+        if (v3_norm(v3_sub(w->pins[i].target, v3_load(w->x + 3 * w->pins[i].node))) > 1.01 * w->dt * v3_norm(w->pins[i].velocity))
+            return true;
+    return false;
+}
+
+static void note_hold(qpc_world *w, const trial *t) {
+    if (t->held_back == 0) return;
+    w->report->failsafe += t->held_back;
+    for (int32_t i = 0; i < w->body_count; i++) w->report->failsafe_scale = fmin(w->report->failsafe_scale, w->bodies[i].motion == QPC_KINEMATIC ? w->bodies[i].hold : 1.0);
+    for (int32_t i = 0; i < w->pin_count; i++) w->report->failsafe_scale = fmin(w->report->failsafe_scale, w->pins[i].hold);
+}
+
+/// Keep a state inside the step for whoever wants them: handed out when the step has succeeded.
+static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
+    if (w->env.substep == NULL) return QPC_OK;
+    int32_t size = 3 * w->node_count;
+    if (!qpc_array_reserve(&w->substates, (int64_t)w->substates.count + 1 + size))
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for a state inside a step");
+    double *to = w->substates.data + w->substates.count;
+    to[0] = time;
+    memcpy(to + 1, w->x, (size_t)size * sizeof(double));
+    w->substates.count += 1 + size;
+    return QPC_OK;
 }
 
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
@@ -845,21 +903,27 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     trial t = {.h = h, .left = left};
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
+    qpc_motion_release(w);
     st = attempt(w, &t, err);
+    // Orders that contradicted before and still do: smaller steps would not help.
+    if (st == QPC_OK && t.impact && t.relaxed && lags(w)) st = attempt_held_back(w, &t, err);
     bool gained = w->integrator == QPC_IMPLICIT_EULER && t.excess > ENERGY_TOLERANCE;
-    if (st == QPC_OK && !t.impact && !gained)
-        st = commit(w, &t, NULL, err);
-    else if (st == QPC_OK && depth < w->solver.halvings) {
+    if (st == QPC_OK && (t.impact || gained) && depth < w->solver.halvings) {
         restore_state(w, &saved);
         w->report->halvings++;
-        w->report->passes += t.passes;
-        w->report->newton += t.newton;
+        count_attempt(w, &t);
         st = advance(w, 0.5 * h, left, depth + 1, err);
-        if (st == QPC_OK && w->env.substep != NULL)
-            w->env.substep(w->env.user, w->step + 1, w->time + (w->dt - left) + 0.5 * h, w->x, w->node_count);
+        if (st == QPC_OK) st = keep_substate(w, w->time + (w->dt - left) + 0.5 * h, err);
         if (st == QPC_OK) st = advance(w, 0.5 * h, left - 0.5 * h, depth + 1, err);
-    } else if (st == QPC_OK)
+        qpc_arena_rewind(&w->arena, mark);
+        return st;
+    }
+    if (st == QPC_OK && t.impact && !t.cautious) st = attempt_cautiously(w, &t, err);
+    if (st == QPC_OK && t.impact) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK) {
+        note_hold(w, &t);
         st = t.impact ? commit_cut(w, &t, err) : commit(w, &t, NULL, err);
+    }
     qpc_arena_rewind(&w->arena, mark);
     return st;
 }
@@ -912,6 +976,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     saved_state saved;
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
+    w->substates.count = 0;
     qpc_motion_begin_step(w);
     st = advance(w, w->dt, w->dt, 0, err);
     if (st != QPC_OK) {
@@ -921,6 +986,8 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     }
     int64_t since = clock_ns(CLOCK_MONOTONIC);
     w->step++;
+    for (int32_t i = 0; i < w->substates.count; i += 1 + 3 * w->node_count)
+        w->env.substep(w->env.user, w->step, w->substates.data[i], w->substates.data + i + 1, w->node_count);
     w->time += w->dt;
     w->hash = qpc_world_state_hash(w);
     count_detection(w);

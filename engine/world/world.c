@@ -35,7 +35,9 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
                              body->rotation[0],        body->rotation[1],        body->rotation[2],
                              body->rotation[3],        body->velocity.x,         body->velocity.y,
                              body->velocity.z,         body->angular_velocity.x, body->angular_velocity.y,
-                             body->angular_velocity.z, body->pending};
+                             body->angular_velocity.z, body->owed.x,             body->owed.y,
+                             body->owed.z,             body->owed_turn.x,        body->owed_turn.y,
+                             body->owed_turn.z,        body->pace,               body->turn_pace};
             qpc_hash64_doubles(h, pose, sizeof pose / sizeof pose[0]);
             continue;
         }
@@ -46,8 +48,9 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
     }
     for (int32_t i = 0; i < w->pin_count; i++) {
         const qpc_pin *pin = &w->pins[i];
-        double target[] = {pin->target.x, pin->target.y, pin->target.z, pin->velocity.x, pin->velocity.y, pin->velocity.z};
-        qpc_hash64_doubles(h, target, 6);
+        double target[] = {pin->target.x,   pin->target.y,   pin->target.z, pin->velocity.x,
+                           pin->velocity.y, pin->velocity.z, pin->pace,     pin->told ? 1.0 : 0.0};
+        qpc_hash64_doubles(h, target, sizeof target / sizeof target[0]);
     }
     qpc_hash64_bytes(h, w->warm_key, (size_t)w->warm_count * sizeof *w->warm_key);
     qpc_hash64_doubles(h, w->warm_lambda, (size_t)w->warm_count);
@@ -93,6 +96,7 @@ void qpc_world_destroy(qpc_world *w) {
     qpc_array_fini(&w->merged);
     qpc_array_fini(&w->impacts);
     qpc_array_fini(&w->held);
+    qpc_array_fini(&w->substates);
     qpc_hash64_destroy(w->hasher);
     void *arrays[] = {w->bodies,      w->x,           w->v,           w->mass,        w->force,       w->x1,
                       w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
@@ -162,6 +166,7 @@ static qpc_status place_solid(qpc_world *w, int32_t index, const qpc_body_def *d
     memcpy(body->rotation, def->rotation, sizeof body->rotation);
     body->velocity = def->velocity;
     body->angular_velocity = def->angular_velocity;
+    body->hold = 1.0;
     body->local = doubles(3 * (int64_t)def->node_count);
     if (body->local == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the vertices of body %d", index);
     for (int32_t k = 0; k < 3 * def->node_count; k++) body->local[k] = def->scale * vertices[k];
@@ -216,6 +221,7 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
         int32_t at = w->bodies[def->fixed.data[i].body].first_node + def->fixed.data[i].node;
         w->pin_node[i] = w->pins[i].node = at;
         w->pins[i].target = v3_load(w->x + 3 * at);
+        w->pins[i].hold = 1.0;
         w->row_dof[at] = -1;
     }
     return QPC_OK;

@@ -31,12 +31,17 @@ typedef struct qpc_body {
     qpc_vec3 position;          // kinematic pose
     double rotation[4];         // w, x, y, z
     qpc_vec3 velocity, angular_velocity;
-    double pending;             // s of motion that is still owed after having been held back
+    qpc_vec3 owed, owed_turn;   // kinematic: way it was held back from, m and rad; pose + owed = where it should be
+    double pace, turn_pace;     // kinematic: largest speed since something is owed, m/s and rad/s
+    double hold;                // kinematic: part of its motion that it is let go in the present attempt
 } qpc_body;
 
 typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (docs/theory.md)
     int32_t node;
     qpc_vec3 target, velocity; // where it shall be at the end of the step; m/s it moves on with
+    double pace;               // m/s of the orders since it lags behind: what catching up is capped by
+    double hold;               // part of its way that it is let go in the present attempt
+    bool told;                 // the target is new: to be reached in the coming step
     qpc_vec3 reaction;         // N, force of the constraint on the node over the last step
     double K[27];              // 3x3 blocks of the free K: coupling to node - 1, itself, node + 1
     qpc_vec3 b;                // right-hand side of the free system
@@ -92,6 +97,7 @@ struct qpc_world {
     int32_t warm_count, warm_capacity;
     double warm_h;          // the step length that they belong to
     qpc_hash64 *hasher;
+    QPC_ARRAY(double) substates; // (k x (1 + 3 node_count)) times and positions inside the step that runs
 
     // state of the run
     int64_t step;
@@ -112,21 +118,31 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, do
 uint64_t qpc_world_state_hash(qpc_world *w);
 
 // ---- motion.c: where driven and pinned nodes go ----
+/// Has a prescribed motion, or owes some.
+bool qpc_motion_is_driven(const qpc_body *body);
+/// Orders for the step that begins: targets of pins that move on by themselves, and the speeds that
+/// catching up is measured by.
+void qpc_motion_begin_step(qpc_world *w);
 /// Fill x1 and v_frame of driven and pinned nodes for a motion of length h when `left` seconds of the
-/// step remain; v_frame of free nodes = v.
+/// step remain, each body and pin going the part `hold` of its way; v_frame of free nodes = v.
 void qpc_motion_prepare(qpc_world *w, double h, double left);
 /// Put the nodes of a kinematic body where `scale` of its motion of length h takes it, in x1.
 void qpc_motion_place(qpc_world *w, int32_t body, double h, double scale);
-/// Take over poses after a motion of h whose driven part was cut to `scale` for body i.
+/// Take over poses after a motion of h whose driven part was cut to body_scale (NULL: nothing was cut).
 void qpc_motion_commit(qpc_world *w, double h, const double *body_scale);
-/// Targets of pins that move on by themselves, at the start of a step.
-void qpc_motion_begin_step(qpc_world *w);
-/// Largest distance that driven motion lags behind, m.
+/// Let every body and pin go all of its way again.
+void qpc_motion_release(qpc_world *w);
+/// Largest distance between where something driven is and where its orders would have it, m.
 double qpc_motion_lag(const qpc_world *w);
 
 // ---- failsafe.c ----
+/// Hold back what drives bodies into an impact: w->probe holds the impacts, rows and held the QP that
+/// did not prevent them. Sets `hold` of the kinematic bodies and moving pins that are connected to
+/// an impact by contacts with a force: to a part of its time, or to 0 if `stop`. Returns their number.
+qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, double *ret_scale, qpc_error *err);
 /// Cut the motion x -> x1 before its first impact, group by group, until nothing comes closer than the
-/// acceptance distance. body_scale (body_count) out: the factor each body's motion was cut to.
-qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, qpc_error *err);
+/// acceptance distance. body_scale (body_count) out: the factor each body's motion was cut to;
+/// *ret_groups: how many groups were cut.
+qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, int32_t *ret_groups, qpc_error *err);
 
 #endif

@@ -15,8 +15,9 @@ import unittest
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "client" / "python"))
 
-from daemon import QPC, QPCOLLIDED, SOURCE, TIME_SCALE, Daemon  # noqa: E402
+from daemon import QPC, SOURCE, TIME_SCALE, Daemon  # noqa: E402
 
 SCENES = SOURCE / "examples" / "scenes"
 FIGURES = ["steps_per_s", "real_time_factor", "contacts_max", "active_max", "passes_max", "min_gap",
@@ -327,6 +328,21 @@ class WithServer(Case):
         with Daemon() as daemon:
             self.run_qpc(0, "stats", env={"QPC_SERVER": daemon.server})
 
+    def test_limits_of_the_server_are_kept_or_named(self):
+        """Chunks fit a server that takes small messages only; too many triangles are refused."""
+        with Daemon("--max-message-bytes", "65536", "--max-elements", "5000") as daemon:
+            at = ["--server", daemon.server]
+            mesh = self.folder / "m.qpm"
+            self.run_qpc(0, "mesh", "sphere", "--triangles", "5000", "-o", mesh)
+            self.run_qpc(0, "upload", mesh, *at)
+            self.run_qpc(0, "mesh", "sphere", "--triangles", "5002", "-o", mesh)
+            self.assertIn("5002", self.run_qpc(1, "upload", mesh, *at).stderr)
+            from qpcollide import connect, scene
+            with connect(daemon.server) as client:
+                arrays = scene.generate_mesh({"kind": "box", "triangles": 4998})
+                client.upload_mesh(*arrays)
+                self.assertEqual(len(client.list_meshes()), 2)
+
     def test_a_token_is_sent(self):
         token = self.folder / "token"
         token.write_text("s3cret-and-long\n")
@@ -383,6 +399,84 @@ class WithServer(Case):
             self.assertIn("trying again", done.stderr)
             stats = json.loads(self.run_qpc(0, "stats", "--json", "--server", daemon.server).stdout)
             self.assertEqual(stats["steps"], 600000)
+
+
+class Scripted(Case):
+    """Against a server that says what the test wants."""
+
+    def serve(self, steps):
+        """steps: results of world.step, one after the other; the address."""
+        import socket
+        import threading
+
+        import msgpack
+        answers = {"hello": {"server": "fake", "version": "0", "protocol": 1, "limits": {}},
+                   "world.create": {"world": 7, "run": None, "hash": 1, "scene_hash": 2, "dt": 0.005,
+                                    "bodies": [], "warnings": ["it wobbles"], "close_pairs": []},
+                   "world.destroy": {"destroyed": True, "steps": 0}}
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        self.asked = []
+
+        def run():
+            peer, _ = listener.accept()
+            unpacker = msgpack.Unpacker()
+            while data := peer.recv(65536):
+                unpacker.feed(data)
+                for _, number, method, params in unpacker:
+                    self.asked.append((method, params[0] if params else {}))
+                    result = steps.pop(0) if method == "world.step" else answers[method]
+                    peer.sendall(msgpack.packb([1, number, None, result]))
+            peer.close()
+
+        threading.Thread(target=run, daemon=True).start()
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+    def scene(self):
+        return write_scene(self.folder, bodies=[
+            {"kind": "cable", "nodes": [[0, 1, 0]], "mass": 1, "radius": 0.1}])
+
+    @staticmethod
+    def step(reached, status="ok", error=None):
+        return {"reached": reached, "status": status, "error": error, "hash": 2**64 - 1,
+                "time": 0.005 * reached, "summary": {"steps": reached, "min_gap": 0.5, "worst": {}}}
+
+    def test_a_failed_step_is_5(self):
+        error = {"code": 15, "name": "NUMERIC", "message": "node 3 left the finite range",
+                 "data": None}
+        at = self.serve([self.step(10), self.step(12, "failed", error)])
+        done = self.run_qpc(5, "run", self.scene(), "--steps", 100, "--server", at, "--json")
+        report = json.loads(done.stdout)
+        self.assertEqual((report["status"], report["steps"]), ("failed", 12))
+        self.assertEqual(report["error"]["name"], "NUMERIC")
+        self.assertEqual(report["hash"], "f" * 16)
+        self.assertIn("step 13 failed: node 3 left the finite range", done.stderr)
+        self.assertIn("warning: it wobbles", done.stderr)
+        steps = [params for method, params in self.asked if method == "world.step"]
+        self.assertEqual([params["expect_step"] for params in steps], [0, 10])
+        self.assertNotEqual(steps[0]["key"], steps[1]["key"])
+        self.assertEqual(self.asked[-1][0], "world.destroy")
+
+    def test_a_server_that_drains_is_1(self):
+        at = self.serve([self.step(4, "draining")])
+        done = self.run_qpc(1, "run", self.scene(), "--steps", 10, "--server", at, "--json")
+        self.assertEqual(json.loads(done.stdout)["status"], "draining")
+
+    def test_a_server_that_does_not_advance_does_not_hang(self):
+        at = self.serve([self.step(10), self.step(10)])
+        self.run_qpc(3, "run", self.scene(), "--steps", 100, "--server", at)
+
+    def test_a_server_of_another_kind_is_3(self):
+        import socket
+        import threading
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def run():
+                peer, _ = listener.accept()
+                peer.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+                peer.recv(1000)
+                peer.close()
+            threading.Thread(target=run, daemon=True).start()
+            self.run_qpc(3, "stats", "--server", f"127.0.0.1:{listener.getsockname()[1]}")
 
 
 class Schema(unittest.TestCase):

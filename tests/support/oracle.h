@@ -69,6 +69,7 @@ static inline int32_t oracle_setup_list(const oracle *o, const char *key, double
 /// Values of the result whose quantity starts with `quantity`, and its tolerance.
 static inline int32_t oracle_result(const oracle *o, const char *quantity, double *out,
                                     int32_t most, double *ret_tolerance) {
+    *ret_tolerance = 0;
     const qpc_value *results = qpc_map_get(&o->root, "results");
     for (int32_t i = 0; results != NULL && i < results->list.count; i++) {
         const qpc_value *r = &results->list.items[i], *q = qpc_map_get(r, "quantity");

@@ -299,13 +299,15 @@ class Client:
         elements = np.asarray(elements, "<i4")
         data = wire.canonical_mesh(vertices, elements)
         sha256 = hashlib.sha256(data).hexdigest()
-        if len(data) <= WHOLE_MAX:
+        half = self.server.get("limits", {}).get("max_message_bytes", 2 * CHUNK) // 2
+        if len(data) <= min(WHOLE_MAX, half):
             reply = self.call("mesh.upload", _given(vertices=vertices, elements=elements, name=name))
         else:
             if any(mesh["sha256"] == sha256 for mesh in self.list_meshes()):
                 return sha256
-            for at in range(0, len(data), CHUNK):
-                part = data[at:at + CHUNK]
+            chunk = min(CHUNK, half)
+            for at in range(0, len(data), chunk):
+                part = data[at:at + chunk]
                 reply = self.call("mesh.upload", _given(
                     sha256=sha256, size=len(data), offset=at, data=part,
                     name=name if at == 0 else None))

@@ -43,10 +43,15 @@ def _load_zstd():
 _zstd = None
 
 
-def _decode(encoding, data, size):
-    """Exactly `size` bytes of a stored blob."""
+def _decode(encoding, data, size, shape=None, item_size=None):
+    """Exactly `size` bytes of a stored blob. zstd-planes: those of an array of that shape, taken apart
+    by column and by byte."""
     global _zstd
-    if encoding not in ("zstd", "zstd-planes"):
+    if encoding == "zstd-planes" and shape is not None:
+        rows, columns = shape
+        planes = np.frombuffer(_decode("zstd", data, size), np.uint8)
+        return planes.reshape(columns, item_size, rows).transpose(2, 0, 1).tobytes()
+    if encoding != "zstd":
         raise ValueError(f"blob of unknown encoding {encoding!r}")
     if _zstd is None:
         _zstd = _load_zstd()
@@ -128,10 +133,7 @@ class Replay:
         if base is not None:
             raise ValueError(f"the frame of step {step} is a delta; this reader knows key frames")
         dtype = np.dtype(dtype)
-        raw = _decode(encoding, data, nodes * 3 * dtype.itemsize)
-        if encoding == "zstd-planes":  # for each coordinate, for each byte of a number: every node's
-            planes = np.frombuffer(raw, np.uint8).reshape(3, dtype.itemsize, nodes)
-            raw = planes.transpose(2, 0, 1).tobytes()
+        raw = _decode(encoding, data, nodes * 3 * dtype.itemsize, (nodes, 3), dtype.itemsize)
         positions = np.frombuffer(raw, dtype).reshape(nodes, 3).astype(np.float64)
         return ReplayFrame(step, substep, time, hash_ & 0xFFFFFFFFFFFFFFFF, positions)
 

@@ -11,10 +11,13 @@ static void good_forms_are_taken_apart(void **state) {
         const char *text, *host, *port;
         bool is_unix;
     } good[] = {
-        {"localhost:80", "localhost", "80", false},  {"localhost", "localhost", "7447", false},
-        {"10.0.0.1:65535", "10.0.0.1", "65535", false}, {"[::1]:7447", "::1", "7447", false},
+        {"localhost:80", "localhost", "80", false},
+        {"localhost", "localhost", "7447", false},
+        {"10.0.0.1:65535", "10.0.0.1", "65535", false},
+        {"[::1]:7447", "::1", "7447", false},
         {"[fe80::1%eth0]", "fe80::1%eth0", "7447", false},
-        {"unix:/run/q.sock", "/run/q.sock", "7447", true}, {"unix:relative", "relative", "7447", true},
+        {"unix:/run/q.sock", "/run/q.sock", "7447", true},
+        {"unix:relative", "relative", "7447", true},
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         qpc_address a;
@@ -31,10 +34,18 @@ static void bad_forms_are_refused(void **state) {
     static const struct {
         const char *text, *message;
     } bad[] = {
-        {"", "host is empty"},     {":7447", "host is empty"},  {"h:", "port"},
-        {"h:0", "port"},           {"h:65536", "port"},         {"h:7x", "port"},
-        {"h:-1", "port"},          {"h: 1", "port"},            {"::1", "brackets"},
-        {"[::1", "[ipv6]:port"},   {"[::1]7", "[ipv6]:port"},   {"[]:7", "host is empty"},
+        {"", "host is empty"},
+        {":7447", "host is empty"},
+        {"h:", "port"},
+        {"h:0", "port"},
+        {"h:65536", "port"},
+        {"h:7x", "port"},
+        {"h:-1", "port"},
+        {"h: 1", "port"},
+        {"::1", "brackets"},
+        {"[::1", "[ipv6]:port"},
+        {"[::1]7", "[ipv6]:port"},
+        {"[]:7", "host is empty"},
         {"unix:", "path is empty"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

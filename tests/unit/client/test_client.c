@@ -1,5 +1,5 @@
-/// libqpc against a scripted server in a thread: matching of replies, kept notifications, time-outs,
-/// broken connections, uploads, allocation failures.
+/// libqpc against a scripted server in a thread: matching of replies, kept notifications,
+/// time-outs, broken connections, uploads, allocation failures.
 #include "tests/support/check.h"
 
 #include "base/hash.h"
@@ -114,8 +114,18 @@ static bool has(const uint8_t *m, size_t size, const char *text) {
 
 /// [1, id, nil, {"n": n}]
 static bool reply_small(int fd, uint32_t id, uint8_t n) {
-    const uint8_t m[] = {0x94, 1, 0xce, (uint8_t)(id >> 24), (uint8_t)(id >> 16),
-                         (uint8_t)(id >> 8), (uint8_t)id, 0xc0, 0x81, 0xa1, 'n', n};
+    const uint8_t m[] = {0x94,
+                         1,
+                         0xce,
+                         (uint8_t)(id >> 24),
+                         (uint8_t)(id >> 16),
+                         (uint8_t)(id >> 8),
+                         (uint8_t)id,
+                         0xc0,
+                         0x81,
+                         0xa1,
+                         'n',
+                         n};
     return write_all(fd, m, sizeof m);
 }
 
@@ -294,8 +304,9 @@ static void errors_of_the_server_come_with_code_message_and_data(void **state) {
     assert_fails(qpc_call(client, "world.step", NULL, &m, &err), QPC_ERR_STATE, &err,
                  "the world is at step 7");
     assert_true(qpc_client_answered(client));
-    assert_ok(qpc_read_int(qpc_map_get(qpc_client_error_data(client), "step"), "step", 0, 9, &step,
-                           &err), &err);
+    assert_ok(
+        qpc_read_int(qpc_map_get(qpc_client_error_data(client), "step"), "step", 0, 9, &step, &err),
+        &err);
     assert_int_equal(step, 7);
     uint32_t id;
     assert_ok(qpc_send(client, "world.step", NULL, &id, &err), &err);
@@ -491,8 +502,22 @@ enum { LARGE = 6 << 20 };
 /// Writes much before it reads anything: a client that only writes would wait for ever.
 static void write_before_reading(server *s, int fd) {
     uint8_t *m = calloc(1, LARGE + 32);
-    const uint8_t head[] = {0x93, 2, 0xa4, 'b', 'u', 'l', 'k', 0x91, 0x81, 0xa1, 'd', 0xc6,
-                            LARGE >> 24, (LARGE >> 16) & 255, (LARGE >> 8) & 255, LARGE & 255};
+    const uint8_t head[] = {0x93,
+                            2,
+                            0xa4,
+                            'b',
+                            'u',
+                            'l',
+                            'k',
+                            0x91,
+                            0x81,
+                            0xa1,
+                            'd',
+                            0xc6,
+                            LARGE >> 24,
+                            (LARGE >> 16) & 255,
+                            (LARGE >> 8) & 255,
+                            LARGE & 255};
     memcpy(m, head, sizeof head);
     m[sizeof head + LARGE - 1] = 0x5a;
     write_all(fd, m, sizeof head + LARGE);
@@ -600,8 +625,13 @@ static void large_meshes_go_in_chunks_and_known_ones_not_at_all(void **state) {
     x[3] = x[7] = 1;
     x[0] = -0.0;
     int calls = 0;
-    qpc_mesh_source mesh = {.vertices = x, .elements = e, .vertex_count = N, .element_count = 1,
-                            .nodes_per_element = 3, .progress = count_progress, .user = &calls};
+    qpc_mesh_source mesh = {.vertices = x,
+                            .elements = e,
+                            .vertex_count = N,
+                            .element_count = 1,
+                            .nodes_per_element = 3,
+                            .progress = count_progress,
+                            .user = &calls};
     qpc_mesh_receipt receipt;
     assert_ok(qpc_client_mesh_upload(client, &mesh, &receipt, &err), &err);
     assert_int_equal(receipt.bytes, 24 + 24 * N + 12);
@@ -633,7 +663,9 @@ static bool say_yes(void *user) {
     return true;
 }
 
-static void do_nothing(int number) { (void)number; }
+static void do_nothing(int number) {
+    (void)number;
+}
 
 static void never_answer(server *s, int fd) {
     (void)next_message(s, fd);

@@ -55,7 +55,8 @@ static int64_t boundary_edges(const qpc_mesh_data *mesh) {
     for (int64_t i = 0; i < count; i++) {
         if (i > 0) assert_int_not_equal(compare_edges(&edges[i - 1], &edges[i]), 0);
         edge opposite = {edges[i].to, edges[i].from};
-        if (bsearch(&opposite, edges, (size_t)count, sizeof opposite, compare_edges) == NULL) open++;
+        if (bsearch(&opposite, edges, (size_t)count, sizeof opposite, compare_edges) == NULL)
+            open++;
     }
     free(edges);
     return open;
@@ -115,7 +116,7 @@ static void the_demo_sheave_is_the_one_of_the_notes(void **state) {
         corner[i][0] = 1 + 0.06 - 0.06 * cos(a);
         corner[i][1] = 0.06 * sin(a);
     }
-    const double rest[6][2] = {{1.12, 0.085}, {1.12, 0.1},   {0.2, 0.1},
+    const double rest[6][2] = {{1.12, 0.085}, {1.12, 0.1},  {0.2, 0.1},
                                {0.2, -0.1},   {1.12, -0.1}, {1.12, -0.085}};
     memcpy(corner + 9, rest, sizeof rest);
     assert_near(qpc_mesh_data_volume(&mesh), turned_volume(corner[0], 15, 98), VOLUME_TOLERANCE);
@@ -155,8 +156,8 @@ static void every_possible_count_is_hit_exactly(void **state) {
     static const struct {
         const char *kind;
         int least, step, holes; // holes: handles of the closed surface; -1: open
-    } kinds[] = {{"sheave", 90, 2, 1},  {"funnel", 36, 2, 1}, {"cylinder", 12, 2, 0},
-                 {"sphere", 6, 2, 0},   {"box", 12, 2, 0},    {"sheet", 2, 1, -1}};
+    } kinds[] = {{"sheave", 90, 2, 1}, {"funnel", 36, 2, 1}, {"cylinder", 12, 2, 0},
+                 {"sphere", 6, 2, 0},  {"box", 12, 2, 0},    {"sheet", 2, 1, -1}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         for (int n = kinds[k].least; n < 4000; n += kinds[k].step * (n < 300 ? 1 : 61)) {
             char json[80];
@@ -222,7 +223,8 @@ static void spheres_boxes_and_sheets_have_their_size(void **state) {
         char json[120];
         snprintf(json, sizeof json,
                  "{\"kind\": \"box\", \"width\": 2, \"height\": 3, \"depth\": 0.01, "
-                 "\"triangles\": %d}", n);
+                 "\"triangles\": %d}",
+                 n);
         mesh = make(json);
         assert_near(qpc_mesh_data_volume(&mesh), 0.06, 1e-13);
         qpc_mesh_data_fini(&mesh);
@@ -288,10 +290,12 @@ static void bad_parameters_are_refused_by_name(void **state) {
 
 static void allocation_failures_leak_nothing(void **state) {
     (void)state;
-    static const char *const specs[] = {
-        "{\"kind\": \"sheave\", \"triangles\": 100}", "{\"kind\": \"funnel\", \"triangles\": 38}",
-        "{\"kind\": \"cylinder\"}", "{\"kind\": \"sphere\"}", "{\"kind\": \"sheet\"}",
-        "{\"kind\": \"box\"}"};
+    static const char *const specs[] = {"{\"kind\": \"sheave\", \"triangles\": 100}",
+                                        "{\"kind\": \"funnel\", \"triangles\": 38}",
+                                        "{\"kind\": \"cylinder\"}",
+                                        "{\"kind\": \"sphere\"}",
+                                        "{\"kind\": \"sheet\"}",
+                                        "{\"kind\": \"box\"}"};
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         qpc_value spec;
         qpc_error err = {0};

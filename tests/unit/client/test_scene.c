@@ -63,7 +63,8 @@ static void generated_meshes_become_hashes(void **state) {
     (void)state;
     seen s;
     qpc_value scene = resolve("{\"bodies\": [{\"kind\": \"static\", \"mesh\": {\"generate\": "
-                              "{\"kind\": \"box\"}}}]}", &s);
+                              "{\"kind\": \"box\"}}}]}",
+                              &s);
     assert_int_equal(s.meshes, 1);
     assert_int_equal(s.elements, 12);
     assert_string_equal(s.name, "box");
@@ -78,9 +79,11 @@ static void cables_are_laid_over_a_pulley(void **state) {
     (void)state;
     seen s;
     qpc_value scene = resolve(
-        "{\"bodies\": [{\"kind\": \"cable\", \"mass\": {\"all\": 0.7, \"first\": 10000, \"last\": 9}, "
+        "{\"bodies\": [{\"kind\": \"cable\", \"mass\": {\"all\": 0.7, \"first\": 10000, \"last\": "
+        "9}, "
         "\"nodes\": {\"generate\": {\"kind\": \"pulley\", \"count\": 100, \"spacing\": 0.1, "
-        "\"radius\": 1.036}}}]}", &s);
+        "\"radius\": 1.036}}}]}",
+        &s);
     const qpc_value *nodes = qpc_map_get(body(&scene, 0), "nodes");
     assert_int_equal(nodes->kind, QPC_TENSOR);
     assert_int_equal(nodes->tensor.shape[0], 100);
@@ -109,7 +112,8 @@ static void cables_are_laid_along_a_line(void **state) {
     seen s;
     qpc_value scene = resolve("{\"bodies\": [{\"kind\": \"cable\", \"nodes\": {\"generate\": "
                               "{\"kind\": \"line\", \"from\": [-1, 2, 0], \"to\": [1, 2, 4], "
-                              "\"count\": 5}}}]}", &s);
+                              "\"count\": 5}}}]}",
+                              &s);
     const qpc_value *nodes = qpc_map_get(body(&scene, 0), "nodes");
     for (int i = 0; i < 5; i++) {
         assert_near(point(nodes, i, 0), -1 + 0.5 * i, 0);
@@ -118,7 +122,8 @@ static void cables_are_laid_along_a_line(void **state) {
     }
     qpc_value_fini(&scene);
     scene = resolve("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"line\", "
-                    "\"from\": [1, 2, 3], \"to\": [1, 2, 3], \"count\": 1}}}]}", &s);
+                    "\"from\": [1, 2, 3], \"to\": [1, 2, 3], \"count\": 1}}}]}",
+                    &s);
     assert_int_equal(qpc_map_get(body(&scene, 0), "nodes")->tensor.shape[0], 1);
     qpc_value_fini(&scene);
 }
@@ -145,8 +150,7 @@ static void what_is_of_the_wire_form_passes_untouched(void **state) {
 static void mistakes_are_named_with_their_place(void **state) {
     (void)state;
     refuse("[]", QPC_ERR_INVALID, "map");
-    refuse("{\"bodies\": [{}, {\"mesh\": {\"generat\": {}}}]}", QPC_ERR_INVALID,
-           "bodies[1].mesh");
+    refuse("{\"bodies\": [{}, {\"mesh\": {\"generat\": {}}}]}", QPC_ERR_INVALID, "bodies[1].mesh");
     refuse("{\"bodies\": [{\"mesh\": {\"generat\": {}}}]}", QPC_ERR_INVALID, "generate");
     refuse("{\"bodies\": [{\"mesh\": {}}]}", QPC_ERR_INVALID, "exactly one");
     refuse("{\"bodies\": [{\"mesh\": {\"file\": \"a.obj\", \"sha256\": \"00\"}}]}", QPC_ERR_INVALID,
@@ -159,13 +163,17 @@ static void mistakes_are_named_with_their_place(void **state) {
     refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"lin\"}}}]}", QPC_ERR_INVALID,
            "did you mean \"line\"");
     refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"line\", \"count\": 3, "
-           "\"form\": [0,0,0]}}}]}", QPC_ERR_INVALID, "from");
+           "\"form\": [0,0,0]}}}]}",
+           QPC_ERR_INVALID, "from");
     refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"line\", \"count\": 0, "
-           "\"from\": [0,0,0], \"to\": [1,0,0]}}}]}", QPC_ERR_INVALID, "generate.count");
+           "\"from\": [0,0,0], \"to\": [1,0,0]}}}]}",
+           QPC_ERR_INVALID, "generate.count");
     refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"line\", \"count\": 3, "
-           "\"from\": [0,0], \"to\": [1,0,0]}}}]}", QPC_ERR_INVALID, "generate.from");
+           "\"from\": [0,0], \"to\": [1,0,0]}}}]}",
+           QPC_ERR_INVALID, "generate.from");
     refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"pulley\", \"count\": 10, "
-           "\"spacing\": 0.1, \"radius\": 1}}}]}", QPC_ERR_INVALID, "legs");
+           "\"spacing\": 0.1, \"radius\": 1}}}]}",
+           QPC_ERR_INVALID, "legs");
     refuse("{\"bodies\": [{\"nodes\": [[0,0,0]], \"mass\": {\"all\": 1, \"frist\": 3}}]}",
            QPC_ERR_INVALID, "first");
     refuse("{\"bodies\": [{\"mass\": {\"all\": 1}}]}", QPC_ERR_INVALID, "bodies[0].mass");

@@ -331,6 +331,33 @@ static void no_rows_give_the_free_motion(void **state) {
     assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
 }
 
+static void the_free_motion_is_the_answer_where_it_holds(void **state) {
+    (void)state;
+    // All rows hold at K^-1 b: no engine does anything, and old multipliers are gone.
+    clear(2, 2);
+    small.b[0] = 1;
+    small.J[0][0] = 1;
+    small.c[0] = 1; // just touched
+    small.J[1][1] = 1;
+    small.c[1] = 3;
+    smallqp_build(&small);
+    for (int32_t id = 0; id < QPC_SOLVER_COUNT; id++) {
+        double x[2], lambda[2] = {5, 5};
+        qpc_error err = {0};
+        qpc_solver_report report;
+        qpc_solver_options options = qpc_solver_options_default();
+        assert_ok(
+            qpc_solve((qpc_solver_id)id, &small.qp, &options, &arena, x, lambda, &report, &err),
+            &err);
+        assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
+        assert_int_not_equal(report.engine, QPC_SOLVER_AUTO);
+        assert_int_equal(report.iterations, 0);
+        assert_int_equal(report.active, 0);
+        assert_near(x[0], 1, 0);
+        assert_near(lambda[0], 0, 0);
+    }
+}
+
 static void dependent_warm_rows_are_shifted_not_dropped(void **state) {
     (void)state;
     // 64 tight rows of rank 3, all with multipliers: the build keeps J'lambda, and no pivot
@@ -446,6 +473,7 @@ int main(void) {
         cmocka_unit_test(an_equality_missed_from_below_is_pulled_up),
         cmocka_unit_test(empty_rows_hold_or_contradict_by_their_bound),
         cmocka_unit_test(no_rows_give_the_free_motion),
+        cmocka_unit_test(the_free_motion_is_the_answer_where_it_holds),
         cmocka_unit_test(dependent_warm_rows_are_shifted_not_dropped),
         cmocka_unit_test(an_iteration_limit_is_reported),
         cmocka_unit_test(input_that_is_not_finite_is_refused_untouched),
