@@ -18,6 +18,7 @@ static const double ENERGY_TOLERANCE = 1e-6; // of the energy scale
 static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double REDETECTED_DEPTH = 0.1;  // of the separation: cap on the push of a re-detected row
+static const double ABSURD_SPEED = 10.0;      // times the fastest thing that explains it
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2, MOST_RELAXATIONS = 8, RELAX_STEPS = 6 };
 
@@ -779,6 +780,13 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
     return QPC_OK;
 }
 
+/// The outcome of a step is the worst of its parts: fail-safe, relaxed, stalled, iteration limit, optimal.
+static void worsen(qpc_step_report *r, int64_t outcome) {
+    static const int rank[] = {[QPC_STEP_OPTIMAL] = 0, [QPC_STEP_ITERATION_LIMIT] = 1, [QPC_STEP_STALLED] = 2,
+                               [QPC_STEP_RELAXED] = 3, [QPC_STEP_FAILSAFE] = 4};
+    if (rank[outcome] > rank[r->outcome]) r->outcome = outcome;
+}
+
 /// Take over x1 and v + dv. cut: factors of bodies whose motion the fail-safe shortened, or NULL.
 static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *err) {
     int64_t since = clock_ns(CLOCK_MONOTONIC);
@@ -830,10 +838,10 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     r->relaxed = fmax(r->relaxed, t->relaxation);
     bool gained = w->integrator == QPC_IMPLICIT_EULER && t->excess > ENERGY_TOLERANCE;
     if (t->limited || gained || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
-        r->outcome = r->outcome == QPC_STEP_OPTIMAL ? QPC_STEP_ITERATION_LIMIT : r->outcome;
-    if (t->stalled && r->outcome <= QPC_STEP_ITERATION_LIMIT) r->outcome = QPC_STEP_STALLED;
-    if (t->relaxed) r->outcome = QPC_STEP_RELAXED;
-    if (cut != NULL || t->held_back > 0) r->outcome = QPC_STEP_FAILSAFE;
+        worsen(r, QPC_STEP_ITERATION_LIMIT);
+    if (t->stalled) worsen(r, QPC_STEP_STALLED);
+    if (t->relaxed) worsen(r, QPC_STEP_RELAXED);
+    if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
         if ((c->flags & QPC_CONTACT_NEAR_SELF) == 0) r->min_gap = fmin(r->min_gap, c->distance / c->separation);
@@ -902,6 +910,31 @@ static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
     return QPC_OK;
 }
 
+/// Rows that nearly exclude each other can leave, relaxed, a solution of absurd speed. Such a speed is far above all
+/// that moves, falls or is driven.
+static bool is_absurd(const qpc_world *w, const trial *t) {
+    if (!t->relaxed) return false;
+    double fast = w->min_separation / t->h + t->h * v3_norm(w->gravity), speed = 0.0;
+    for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
+    for (int32_t i = 0; i < w->free_count; i++) {
+        fast = fmax(fast, t->h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
+        speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(w->dv + 3 * i))));
+    }
+    return speed > ABSURD_SPEED * fast;
+}
+
+/// What is left then: everything free stops where it is; the fail-safe holds back what drives.
+static void stand_still(qpc_world *w, trial *t) {
+    for (int32_t i = 0; i < 3 * w->free_count; i++) {
+        if (w->row_dof[i / 3] < 0) continue;
+        w->dv[i] = -w->v[i];
+        w->x1[i] = w->x[i];
+    }
+    for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
+    w->warm_count = 0;
+    test_energy(w, t);
+}
+
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
@@ -912,6 +945,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     st = attempt(w, &t, err);
     // Orders that contradicted before and still do: smaller steps would not help.
     if (st == QPC_OK && t.impact && t.relaxed && lags(w)) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK && is_absurd(w, &t)) t.impact = true;
     bool gained = w->integrator == QPC_IMPLICIT_EULER && t.excess > ENERGY_TOLERANCE;
     if (st == QPC_OK && (t.impact || gained) && depth < w->solver.halvings) {
         restore_state(w, &saved);
@@ -925,6 +959,10 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     }
     if (st == QPC_OK && t.impact && !t.cautious) st = attempt_cautiously(w, &t, err);
     if (st == QPC_OK && t.impact) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK && is_absurd(w, &t)) {
+        t.impact = true;
+        stand_still(w, &t);
+    }
     if (st == QPC_OK) {
         note_hold(w, &t);
         st = t.impact ? commit_cut(w, &t, err) : commit(w, &t, NULL, err);
