@@ -109,12 +109,17 @@ static bool vertex_is_nearest(const qpc_mesh_part *m, const double *x, int32_t v
 }
 
 /// The closest pair lies between a cable vertex p and its neighbours no farther than elsewhere on
-/// the edges at p. away: unit direction from the other cable to p.
+/// the edges at p. away: unit direction from edge b of cable o to p. An edge at p that has no
+/// contact with b, or with less thickness than this pair, cannot stand in for it.
 static bool chain_vertex_is_nearest(const qpc_chain_part *c, const double *x, int32_t k,
-                                    qpc_vec3 away) {
+                                    qpc_vec3 away, const qpc_chain_part *o, int32_t b,
+                                    bool near_self) {
     qpc_vec3 p = node(x, c->first_node + k);
     for (int32_t side = -1; side <= 1; side += 2) {
         if (k + side < 0 || k + side >= c->node_count) continue;
+        int32_t edge = side < 0 ? k - 1 : k;
+        if (c == o && (edge - b <= 1 && b - edge <= 1)) continue;
+        if (c == o && !near_self && qpc_chain_near_self(c, edge, b)) continue;
         qpc_vec3 u = unit(v3_sub(node(x, c->first_node + k + side), p));
         if (v3_dot(away, u) < -local_eps) return false;
     }
@@ -665,8 +670,9 @@ static void proximity_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_
     } else {
         int32_t i = r.weight[1] == 0 ? a : r.weight[0] == 0 ? a + 1 : -1;
         int32_t j = r.weight[3] == 0 ? b : r.weight[2] == 0 ? b + 1 : -1;
-        if (i >= 0 && !chain_vertex_is_nearest(c, w->x0, i, r.n)) return;
-        if (j >= 0 && !chain_vertex_is_nearest(o, w->x0, j, v3_neg(r.n))) return;
+        bool near_self = (r.flags & QPC_CONTACT_NEAR_SELF) != 0;
+        if (i >= 0 && !chain_vertex_is_nearest(c, w->x0, i, r.n, o, b, near_self)) return;
+        if (j >= 0 && !chain_vertex_is_nearest(o, w->x0, j, v3_neg(r.n), c, a, near_self)) return;
     }
     if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * r.distance);
     w->full |= !emit(w->det, &r);
