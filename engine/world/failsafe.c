@@ -47,7 +47,7 @@ static int32_t body_of_node(const qpc_world *w, int32_t node) {
     return body;
 }
 
-qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, double *ret_scale, qpc_error *err) {
+qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     size_t bodies = (size_t)w->body_count;
     int32_t *group = qpc_arena_array(&w->arena, bodies, sizeof *group);
@@ -69,14 +69,14 @@ qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, double
             part[root] = fmin(part[root], most);
         }
     }
+    if (w->probe.count == 0) // an answer that makes no sense: all that drives is suspected
+        for (int32_t i = 0; i < w->body_count; i++) part[i] = stop ? 0.0 : 0.5;
     int32_t count = 0;
-    double least = 1.0;
     for (int32_t i = 0; i < w->body_count; i++) {
         qpc_body *body = &w->bodies[i];
         double most = part[find(group, i)];
         if (!qpc_motion_is_driven(body) || !(most < body->hold)) continue;
         body->hold = most;
-        least = fmin(least, most);
         count++;
     }
     for (int32_t i = 0; i < w->pin_count; i++) {
@@ -85,11 +85,9 @@ qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, double
         bool moves = v3_norm2(v3_sub(pin->target, v3_load(w->x + 3 * pin->node))) > 0.0;
         if (!moves || !(most < pin->hold)) continue;
         pin->hold = most;
-        least = fmin(least, most);
         count++;
     }
     *ret_count = count;
-    *ret_scale = least;
     qpc_arena_rewind(&w->arena, mark);
     return QPC_OK;
 }

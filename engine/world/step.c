@@ -18,7 +18,8 @@ static const double ENERGY_TOLERANCE = 1e-6; // of the energy scale
 static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double REDETECTED_DEPTH = 0.1;  // of the separation: cap on the push of a re-detected row
-static const double ABSURD_SPEED = 10.0;      // times the fastest thing that explains it
+static const double ABSURD_SPEED = 10.0;     // times the fastest thing that explains it
+static const double ABSURD_ENERGY = 10.0;    // kinetic, times all the energy there is
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2, MOST_RELAXATIONS = 8, RELAX_STEPS = 6 };
 
@@ -200,9 +201,10 @@ static qpc_status add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
     return QPC_OK;
 }
 
-static qpc_status add_impact_row(qpc_world *w, double h, const qpc_contact *c, qpc_error *err) {
+static qpc_status add_impact_row(qpc_world *w, double h, const qpc_contact *c, bool gentle, qpc_error *err) {
     qpc_row_frame frame = frame_of(w, h);
     double floor = (c->flags & QPC_CONTACT_AT_START) != 0 ? -w->solver.recovery_speed * h : -HUGE_VAL;
+    if (gentle) floor = 0.0;
     qpc_status st = hold(w, c, err);
     if (st != QPC_OK) return st;
     return qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);
@@ -260,9 +262,11 @@ static void start_warm(qpc_world *w, double h) {
 typedef struct trial {
     double h, left;
     bool cautious;                  // rows at x and of hits only, see predict()
+    bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
     bool contradiction;             // rows of a bold attempt exclude each other
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
+    bool absurd;                    // or the answer makes no sense
     double toi;                     // least time of impact then
     double excess;                  // energy test: max of both figures over the scale
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
@@ -283,6 +287,32 @@ static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->active = s->active;
 }
 
+/// Rows of strain limits (level 2) or contacts (level 1) that ask for more than to keep the present length or gap
+/// ask for that only. False: there are none.
+static bool drop_pushes(qpc_world *w, trial *t, int32_t level) {
+    qpc_rows *rows = &w->rows;
+    bool any = false;
+    for (int32_t i = 0; i < rows->m; i++) {
+        double keep = 0.0; // what c is for a gap of 0
+        if (rows->kind[i] == QPC_ROW_CONTACT && level == 1) {
+            const qpc_contact *c = &w->held.data[rows->source[i]];
+            for (int k = 0; k < 4; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
+        } else if ((rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) && level == 2) {
+            double n[3] = {0.0, 0.0, 0.0}; // with the sign of the row
+            int32_t node = w->spring_node[rows->source[i]];
+            for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) // +-n at either free end
+                n[rows->column[k] % 3] = rows->column[k] / 3 == node ? rows->value[k] : -rows->value[k];
+            for (int32_t a = 0; a < 3; a++) keep -= n[a] * (w->v_frame[3 * node + a] - w->v_frame[3 * node + 3 + a]);
+        } else
+            continue;
+        if (!(rows->c[i] < keep)) continue;
+        t->relaxation = fmax(t->relaxation, keep - rows->c[i]);
+        rows->c[i] = keep;
+        any = true;
+    }
+    return any;
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda). Rows that contradict end a bold
 /// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
 static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
@@ -299,6 +329,13 @@ static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
         t->contradiction = true;
         lap(&since, &w->report->ns_solve);
         return QPC_OK;
+    }
+    // First nothing is pushed out any more: but for what is driven, standing still would do then.
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
+        if (!drop_pushes(w, t, level)) continue;
+        t->relaxed = true;
+        st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
+        if (st == QPC_OK) count_solve(w->report, &report);
     }
     for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
         double largest = 0.0;
@@ -380,13 +417,14 @@ static double backtrack(qpc_world *w, double h, bool *ret_full) {
 // ---- the parts of an attempt ----
 
 /// Rows of contacts by proximity at the start of the motion.
-static qpc_status add_near_rows(qpc_world *w, double h, qpc_error *err) {
+static qpc_status add_near_rows(qpc_world *w, double h, bool gentle, qpc_error *err) {
     qpc_row_frame frame = frame_of(w, h);
+    double floor = gentle ? 0.0 : -w->solver.recovery_speed * h;
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
         qpc_status st = hold(w, c, err);
         if (st == QPC_OK)
-            st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
+            st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);
         if (st != QPC_OK) return st;
     }
     return QPC_OK;
@@ -399,8 +437,8 @@ static qpc_status make_rows(qpc_world *w, trial *t, const double *x_strain, qpc_
     clear_rows(w);
     qpc_status st = add_strain_rows(w, t->h, x_strain, err);
     if (st == QPC_OK && !t->cautious) st = merge_predicted(w, err);
-    if (st == QPC_OK) st = t->cautious ? add_near_rows(w, t->h, err) : add_predicted_rows(w, t->h, err);
-    for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = add_impact_row(w, t->h, &w->impacts.data[i], err);
+    if (st == QPC_OK) st = t->cautious ? add_near_rows(w, t->h, t->gentle, err) : add_predicted_rows(w, t->h, err);
+    for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = add_impact_row(w, t->h, &w->impacts.data[i], t->gentle, err);
     start_warm(w, t->h);
     lap(&since, &w->report->ns_rows);
     return st;
@@ -472,7 +510,7 @@ static qpc_status add_hits(qpc_world *w, trial *t, int32_t *ret_added, qpc_error
         for (int32_t k = 0; k < w->impacts.count && !known; k++) known = same_row(hit, &w->impacts.data[k]);
         if (known) continue;
         if (!qpc_array_push(&w->impacts, *hit)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
-        qpc_status st = add_impact_row(w, t->h, hit, err);
+        qpc_status st = add_impact_row(w, t->h, hit, t->gentle, err);
         if (st != QPC_OK) return st;
         (*ret_added)++;
     }
@@ -518,16 +556,35 @@ static qpc_status collide(qpc_world *w, trial *t, bool *ret_clean, qpc_error *er
     }
 }
 
+/// Rows that nearly exclude each other, or a driven body in a narrow wedge, can leave a solution of absurd speed and
+/// energy: far above all that moves, falls, is stretched or drives.
+static bool is_absurd(const qpc_world *w, const trial *t) {
+    double fast = w->min_separation / t->h + t->h * v3_norm(w->gravity), speed = 0.0, kinetic = 0.0, weight = 0.0;
+    for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
+    for (int32_t i = 0; i < w->free_count; i++) {
+        fast = fmax(fast, t->h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
+        speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(w->dv + 3 * i))));
+    }
+    if (!(speed > ABSURD_SPEED * fast)) return false;
+    for (int32_t i = 0; i < w->free_count; i++) {
+        kinetic += 0.5 * w->mass[i] * v3_norm2(v3_load(w->v + 3 * i));
+        weight += w->mass[i] * v3_norm(w->gravity);
+    }
+    double there = kinetic + w->kinetic_start + w->elastic_most;
+    if (w->height_high > w->height_low) there += weight * (w->height_high - w->height_low);
+    return t->kinetic > ABSURD_ENERGY * there;
+}
+
 /// The acceptance test of the motion x -> x1: nothing may come closer than the acceptance distance.
 static qpc_status accept(qpc_world *w, trial *t, bool clean, qpc_error *err) {
-    t->impact = false;
+    t->absurd = t->impact = is_absurd(w, t);
     t->toi = 1.0;
     if (clean) return QPC_OK; // nothing came within 0.95 of a separation, or 0.9 of a start distance
     int64_t since = clock_ns(CLOCK_MONOTONIC);
     qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_ACCEPT_FACTOR, &w->probe, err);
     lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
-    t->impact = w->probe.count > 0;
+    t->impact = t->absurd || w->probe.count > 0;
     for (int32_t i = 0; i < w->probe.count; i++) t->toi = fmin(t->toi, w->probe.data[i].toi);
     return QPC_OK;
 }
@@ -613,8 +670,10 @@ static void test_energy(qpc_world *w, trial *t) {
         t->height_low = fmin(t->height_low, fmin(height, before));
         t->height_high = fmax(t->height_high, fmax(height, before));
     }
-    // Multipliers of relaxed rows are not unique: what is gained then counts as pushed out.
-    if (t->relaxed) t->work_pushed = fmax(0.0, t->energy - w->energy - t->work);
+    // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do, and
+    // those of relaxed rows are not unique.
+    double gain = fmax(0.0, t->energy - w->energy - t->work);
+    t->work_pushed = t->relaxed ? gain : fmin(t->work_pushed, gain);
     t->energy_scale = w->kinetic_start + t->elastic_most;
     if (t->height_high > t->height_low) t->energy_scale += weight * (t->height_high - t->height_low);
     double scale = t->energy_scale > 1e-12 ? t->energy_scale : 1e-12;
@@ -651,16 +710,16 @@ static void count_attempt(qpc_world *w, const trial *t) {
 }
 
 /// Try again with rows at the start of the motion and those of hits; what drives is let go as `hold` says.
-static qpc_status attempt_cautiously(qpc_world *w, trial *t, qpc_error *err) {
+static qpc_status attempt_cautiously(qpc_world *w, trial *t, bool gentle, qpc_error *err) {
     count_attempt(w, t);
-    *t = (trial){.h = t->h, .left = t->left, .cautious = true, .held_back = t->held_back};
+    *t = (trial){.h = t->h, .left = t->left, .cautious = true, .gentle = gentle};
     return try_motion(w, t, err);
 }
 
 static qpc_status attempt(qpc_world *w, trial *t, qpc_error *err) {
     qpc_status st = try_motion(w, t, err);
     if (st != QPC_OK || !t->contradiction) return st;
-    return attempt_cautiously(w, t, err);
+    return attempt_cautiously(w, t, false, err);
 }
 
 // ---- state that a failed attempt gives back ----
@@ -787,6 +846,27 @@ static void worsen(qpc_step_report *r, int64_t outcome) {
     if (rank[outcome] > rank[r->outcome]) r->outcome = outcome;
 }
 
+/// A cut motion keeps its velocities, unless energy would come of it: who is stopped in the air and falls on in
+/// velocity alone would be shot away later. Then what was cut is slowed down.
+static void brake(const qpc_world *w, const trial *t, const double *cut, double *v1) {
+    double part = 1.0, kinetic = 0.0;
+    for (int32_t i = 0; i < w->body_count; i++) part = fmin(part, cut[i]);
+    double gain = qpc_world_energy(w, w->x1, v1, NULL, NULL, NULL) - w->energy - part * fmax(0.0, t->work);
+    for (int32_t pass = 0; pass < 2; pass++) { // energy of what was cut, then its velocities
+        if (pass == 1 && !(gain > 0.0)) return;
+        double factor = gain < kinetic ? sqrt(1.0 - gain / kinetic) : 0.0;
+        for (int32_t i = 0; i < w->body_count; i++) {
+            const qpc_body *body = &w->bodies[i];
+            if (body->motion != QPC_DYNAMIC || cut[i] >= 1.0) continue;
+            for (int32_t k = body->first_node; k < body->first_node + body->node_count; k++) {
+                if (w->row_dof[k] < 0) continue;
+                if (pass == 0) kinetic += 0.5 * w->mass[k] * v3_norm2(v3_load(v1 + 3 * k));
+                else v3_store(v1 + 3 * k, v3_scale(factor, v3_load(v1 + 3 * k)));
+            }
+        }
+    }
+}
+
 /// Take over x1 and v + dv. cut: factors of bodies whose motion the fail-safe shortened, or NULL.
 static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *err) {
     int64_t since = clock_ns(CLOCK_MONOTONIC);
@@ -799,6 +879,7 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     double *v1 = w->dv_best;
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
     if (cut != NULL) { // positions were shortened: what that changes of the energy is set apart
+        brake(w, t, cut, v1);
         double energy = qpc_world_energy(w, w->x1, v1, &t->kinetic, &t->potential, &t->elastic);
         t->work_pushed += energy - t->energy;
         t->energy = energy;
@@ -817,10 +898,9 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     w->height_low = t->height_low;
     w->height_high = t->height_high;
     for (int32_t i = 0; i < 3 * w->pin_count; i++) w->reactions[i] /= t->h;
-    st = publish_contacts(w, t->h, err);
     lap(&since, &w->report->ns_certify);
 
-    if (st == QPC_OK) st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
+    st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
     w->near_valid = st == QPC_OK;
     lap(&since, &w->report->ns_detect);
     qpc_step_report *r = w->report;
@@ -864,18 +944,17 @@ static qpc_status commit_cut(qpc_world *w, trial *t, qpc_error *err) {
     return commit(w, t, scale, err);
 }
 
-/// Hold back what drives bodies into the impacts of the last attempt, first to a part of its way, then
-/// all of it, until an attempt is free of impacts or nothing driven is left.
+/// Hold back what drives bodies into the impacts of the last attempt: first to a part of its way, then all of it, and then
+/// nothing is pushed out either, so that to stand still satisfies every row.
 static qpc_status attempt_held_back(qpc_world *w, trial *t, qpc_error *err) {
     for (int32_t round = 0; round < MAX_HOLDS && t->impact; round++) {
+        bool last = round == MAX_HOLDS - 1;
         int32_t count = 0;
-        double part = 1.0;
-        qpc_status st = qpc_failsafe_hold(w, round == MAX_HOLDS - 1, &count, &part, err);
+        qpc_status st = qpc_failsafe_hold(w, last, &count, err);
         if (st != QPC_OK) return st;
-        if (count == 0) continue;
-        t->held_back += count;
+        if (count == 0 && !last) continue;
         w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
-        if ((st = attempt_cautiously(w, t, err)) != QPC_OK) return st;
+        if ((st = attempt_cautiously(w, t, last, err)) != QPC_OK) return st;
     }
     return QPC_OK;
 }
@@ -890,11 +969,23 @@ static bool lags(const qpc_world *w) {
     return false;
 }
 
-static void note_hold(qpc_world *w, const trial *t) {
-    if (t->held_back == 0) return;
-    w->report->failsafe += t->held_back;
-    for (int32_t i = 0; i < w->body_count; i++) w->report->failsafe_scale = fmin(w->report->failsafe_scale, w->bodies[i].motion == QPC_KINEMATIC ? w->bodies[i].hold : 1.0);
-    for (int32_t i = 0; i < w->pin_count; i++) w->report->failsafe_scale = fmin(w->report->failsafe_scale, w->pins[i].hold);
+/// Count what is held back in the motion that is taken over.
+static int32_t note_hold(qpc_world *w) {
+    int32_t count = 0;
+    double least = 1.0;
+    for (int32_t i = 0; i < w->body_count; i++) {
+        if (!qpc_motion_is_driven(&w->bodies[i]) || !(w->bodies[i].hold < 1.0)) continue;
+        least = fmin(least, w->bodies[i].hold);
+        count++;
+    }
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        if (!(w->pins[i].hold < 1.0)) continue;
+        least = fmin(least, w->pins[i].hold);
+        count++;
+    }
+    w->report->failsafe += count;
+    w->report->failsafe_scale = fmin(w->report->failsafe_scale, least);
+    return count;
 }
 
 /// Keep a state inside the step for whoever wants them: handed out when the step has succeeded.
@@ -908,19 +999,6 @@ static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
     memcpy(to + 1, w->x, (size_t)size * sizeof(double));
     w->substates.count += 1 + size;
     return QPC_OK;
-}
-
-/// Rows that nearly exclude each other can leave, relaxed, a solution of absurd speed. Such a speed is far above all
-/// that moves, falls or is driven.
-static bool is_absurd(const qpc_world *w, const trial *t) {
-    if (!t->relaxed) return false;
-    double fast = w->min_separation / t->h + t->h * v3_norm(w->gravity), speed = 0.0;
-    for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
-    for (int32_t i = 0; i < w->free_count; i++) {
-        fast = fmax(fast, t->h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
-        speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(w->dv + 3 * i))));
-    }
-    return speed > ABSURD_SPEED * fast;
 }
 
 /// What is left then: everything free stops where it is; the fail-safe holds back what drives.
@@ -944,8 +1022,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_motion_release(w);
     st = attempt(w, &t, err);
     // Orders that contradicted before and still do: smaller steps would not help.
-    if (st == QPC_OK && t.impact && t.relaxed && lags(w)) st = attempt_held_back(w, &t, err);
-    if (st == QPC_OK && is_absurd(w, &t)) t.impact = true;
+    if (st == QPC_OK && t.impact && (t.relaxed || t.limited) && lags(w)) st = attempt_held_back(w, &t, err);
     bool gained = w->integrator == QPC_IMPLICIT_EULER && t.excess > ENERGY_TOLERANCE;
     if (st == QPC_OK && (t.impact || gained) && depth < w->solver.halvings) {
         restore_state(w, &saved);
@@ -957,14 +1034,11 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         qpc_arena_rewind(&w->arena, mark);
         return st;
     }
-    if (st == QPC_OK && t.impact && !t.cautious) st = attempt_cautiously(w, &t, err);
+    if (st == QPC_OK && t.impact && !t.cautious) st = attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && t.impact) st = attempt_held_back(w, &t, err);
-    if (st == QPC_OK && is_absurd(w, &t)) {
-        t.impact = true;
-        stand_still(w, &t);
-    }
+    if (st == QPC_OK && t.absurd) stand_still(w, &t);
     if (st == QPC_OK) {
-        note_hold(w, &t);
+        t.held_back = note_hold(w);
         st = t.impact ? commit_cut(w, &t, err) : commit(w, &t, NULL, err);
     }
     qpc_arena_rewind(&w->arena, mark);
@@ -1022,6 +1096,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     w->substates.count = 0;
     qpc_motion_begin_step(w);
     st = advance(w, w->dt, w->dt, 0, err);
+    if (st == QPC_OK) st = publish_contacts(w, w->warm_h, err); // of the last part of the step
     if (st != QPC_OK) {
         restore_state(w, &saved);
         w->near_valid = false;

@@ -139,7 +139,7 @@ double qpc_motion_lag(const qpc_world *w);
 /// Hold back what drives bodies into an impact: w->probe holds the impacts, rows and held the QP that
 /// did not prevent them. Sets `hold` of the kinematic bodies and moving pins that are connected to
 /// an impact by contacts with a force: to a part of its time, or to 0 if `stop`. Returns their number.
-qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, double *ret_scale, qpc_error *err);
+qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, qpc_error *err);
 /// Cut the motion x -> x1 before its first impact, group by group, until nothing comes closer than the
 /// acceptance distance. body_scale (body_count) out: the factor each body's motion was cut to;
 /// *ret_groups: how many groups were cut.
