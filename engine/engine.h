@@ -98,7 +98,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, solve_check, "1", "relative residual of the K-solve behind stat")                         \
     X(R, relaxed, "m/s", "largest relaxation of contradicting rows")                               \
     X(R, min_gap, "1", "smallest distance over separation, at most 2")                             \
-    X(R, toi_margin, "1", "least time of impact, in parts of its motion, of what the fail-safe had to prevent; 1 if nothing") \
+    X(R, toi_margin, "1", "least time of impact, in parts of its motion, of a motion given up when no halving was left; 1 if none") \
     X(R, kinetic, "J", "kinetic energy")                                                           \
     X(R, potential, "J", "gravitational energy against the start")                                 \
     X(R, elastic, "J", "elastic energy")                                                           \

@@ -9,7 +9,7 @@
 /// One thread at a time. After warm-up nothing is allocated.
 ///
 /// Self pairs: edges that share a vertex are left out; pairs nearer along the rest shape than
-/// self_exclusion get separation min(0.01 (r_i + r_j), 0.9 of their present distance) and the flag
+/// self_exclusion get separation min(0.01 (r_i + r_j), their present distance) and the flag
 /// QPC_CONTACT_NEAR_SELF.
 #ifndef QPC_ENGINE_COLLISION_DETECT_H
 #define QPC_ENGINE_COLLISION_DETECT_H

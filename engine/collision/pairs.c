@@ -646,7 +646,7 @@ static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 
         r.distance = distance;
         r.n = v3_scale((on_i ? 1 : -1) / distance, d);
         r.key = ee_key(r.node, r.weight, edge_i, edge_j);
-        if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * distance);
+        if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, distance);
         w->full |= !emit(w->det, &r);
     }
 }
@@ -674,7 +674,7 @@ static void proximity_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_
         if (i >= 0 && !chain_vertex_is_nearest(c, w->x0, i, r.n, o, b, near_self)) return;
         if (j >= 0 && !chain_vertex_is_nearest(o, w->x0, j, v3_neg(r.n), c, a, near_self)) return;
     }
-    if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * r.distance);
+    if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, r.distance);
     w->full |= !emit(w->det, &r);
 }
 
@@ -762,7 +762,7 @@ static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_cha
     take(&r, &h);
     r.key = ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
     if (r.distance <= direction_limit(p, 4)) r.n = chain_normal(p);
-    if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, 0.9 * h.start);
+    if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, h.start);
     w->full |= !emit(w->det, &r);
 }
 

@@ -21,7 +21,7 @@ static const double REDETECTED_DEPTH = 0.1;  // of the separation: cap on the pu
 static const double ABSURD_SPEED = 10.0;     // times the fastest thing that explains it
 static const double ABSURD_ENERGY = 10.0;    // kinetic, times all the energy there is
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
-enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2, MOST_RELAXATIONS = 8, RELAX_STEPS = 6 };
+enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2, GENTLE_PASSES = 12, MOST_RELAXATIONS = 8, RELAX_STEPS = 6 };
 
 static int64_t clock_ns(clockid_t id) {
     struct timespec t;
@@ -261,6 +261,7 @@ static void start_warm(qpc_world *w, double h) {
 /// What an attempt has found out about itself.
 typedef struct trial {
     double h, left;
+    bool last_pass;                 // no further passes
     bool cautious;                  // rows at x and of hits only, see predict()
     bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
     bool contradiction;             // rows of a bold attempt exclude each other
@@ -320,10 +321,11 @@ static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
     qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
     qpc_solver_options options = qpc_solver_options_default();
     qpc_solver_report report;
+    qpc_solver_id id = t->gentle ? QPC_SOLVER_AUTO : w->solver.id; // the last attempt is not for comparing solvers
     options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
     options.stat_tolerance = STAT_TOLERANCE;
     options.perturbation = w->solver.perturbation;
-    qpc_status st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
+    qpc_status st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious) {
         t->contradiction = true;
@@ -334,13 +336,13 @@ static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
     for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
         if (!drop_pushes(w, t, level)) continue;
         t->relaxed = true;
-        st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
+        st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
         if (st == QPC_OK) count_solve(w->report, &report);
     }
     for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
         double largest = 0.0;
         if (++t->relaxations > MOST_RELAXATIONS) { // passes that go on contradicting: acceptance decides
-            t->passes = w->solver.passes;
+            t->last_pass = true;
             break;
         }
         st = qpc_relax(&qp, level, RELAX_STEPS, &w->arena, w->rows.c, &largest, err);
@@ -351,7 +353,7 @@ static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
         if (st != QPC_OK) break;
         t->relaxed = true;
         t->relaxation = fmax(t->relaxation, largest);
-        st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
+        st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
         if (st == QPC_OK) count_solve(w->report, &report);
     }
     if (st != QPC_OK) return st;
@@ -537,6 +539,7 @@ static qpc_status add_cuts(qpc_world *w, trial *t, int32_t *ret_added, qpc_error
 /// last detection found nothing at all.
 static qpc_status collide(qpc_world *w, trial *t, bool *ret_clean, qpc_error *err) {
     *ret_clean = false;
+    int32_t passes = t->gentle && w->solver.passes < GENTLE_PASSES ? GENTLE_PASSES : w->solver.passes;
     for (;;) {
         int64_t since = clock_ns(CLOCK_MONOTONIC);
         int32_t added = 0;
@@ -544,7 +547,7 @@ static qpc_status collide(qpc_world *w, trial *t, bool *ret_clean, qpc_error *er
         lap(&since, &w->report->ns_detect);
         if (st != QPC_OK) return st;
         *ret_clean = w->probe.count == 0;
-        if (t->passes >= w->solver.passes) return QPC_OK;
+        if (t->passes >= passes || t->last_pass) return QPC_OK;
         w->report->hits += w->probe.count;
         if ((st = add_hits(w, t, &added, err)) != QPC_OK) return st;
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
