@@ -19,9 +19,18 @@ static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double REDETECTED_DEPTH = 0.1;  // of the separation: cap on the push of a re-detected row
 static const double ABSURD_SPEED = 10.0;     // times the fastest thing that explains it
-static const double ABSURD_ENERGY = 10.0;    // kinetic, times all the energy there is
+static const double ABSURD_ENERGY = 10.0;    // kinetic and elastic, times all the energy there is
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
-enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2, GENTLE_PASSES = 12, MOST_RELAXATIONS = 8, RELAX_STEPS = 6 };
+enum {
+    MAX_ROUNDS = 3,          // corrections that the energy test asks for
+    MAX_BACKTRACKS = 6,
+    MAX_HOLDS = 2,           // to a part of the way, to nothing
+    GENTLE_PASSES = 12,      // of the last attempt, whatever the scene says
+    MOST_UNSOLVED = 4,       // QPs of an attempt given up at an iteration limit
+    MOST_NEWTON_STEPS = 100, // of augmented-lagrangian named alone
+    MOST_RELAXATIONS = 8,    // of an attempt
+    RELAX_STEPS = 6,
+};
 
 static int64_t clock_ns(clockid_t id) {
     struct timespec t;
@@ -35,6 +44,28 @@ static void lap(int64_t *since, int64_t *sum) {
     *sum += now - *since;
     *since = now;
 }
+
+/// What an attempt has found out about itself.
+typedef struct trial {
+    double h, left;
+    bool last_pass;                 // no further passes
+    bool cautious;                  // rows at x and of hits only, see predict()
+    bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
+    bool contradiction;             // rows of a bold attempt exclude each other
+    bool relaxed, stalled, limited; // outcome of its last QP
+    bool impact;                    // something would come closer than the acceptance distance
+    bool absurd;                    // or the answer makes no sense
+    bool doubtful;                  // energy is gained and the QP was not solved as it stood
+    double toi;                     // least time of impact then
+    double excess;                  // energy test: max of both figures over the scale
+    double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
+    double energy_scale, energy_step, energy_drift;
+    int32_t newton, passes;
+    int32_t held_back;              // driven bodies and pins that are not let go all of their way
+    double relaxation;
+    int32_t relaxations;            // rows relaxed so often
+    int32_t unsolved;               // QPs that the solver gave up
+} trial;
 
 // ---- K and b ----
 
@@ -126,23 +157,28 @@ static double spring_direction(const qpc_world *w, int32_t spring, const double 
     return length;
 }
 
-static qpc_status add_strain_row(qpc_world *w, double h, int32_t spring, qpc_vec3 n, bool maximum, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, h);
+static qpc_status add_strain_row(qpc_world *w, const trial *t, int32_t spring, qpc_vec3 n, bool maximum, qpc_error *err) {
+    qpc_row_frame frame = frame_of(w, t->h);
     double limit = maximum ? w->spring_max[spring] : w->spring_min[spring];
+    if (t->gentle) { // the present length will do
+        const double *x = w->x + 3 * w->spring_node[spring];
+        double length = v3_dot(n, v3_sub(v3_load(x), v3_load(x + 3)));
+        limit = maximum ? fmax(limit, length) : fmin(limit, length);
+    }
     return qpc_rows_add_strain(&w->rows, &frame, w->spring_node[spring], n, maximum, limit, strain_key(spring, maximum),
                                spring, err);
 }
 
 /// Strain rows: springs near a limit at x or in the motion on trial, and those that had a cut.
-static qpc_status add_strain_rows(qpc_world *w, double h, const double *x, qpc_error *err) {
+static qpc_status add_strain_rows(qpc_world *w, const trial *t, const double *x, qpc_error *err) {
     if (!w->any_limit) return QPC_OK;
     for (int32_t s = 0; s < w->springs.count; s++) {
         qpc_vec3 n;
         double length = spring_direction(w, s, x, &n);
         bool above = length > 0.98 * w->spring_max[s], below = length < 1.02 * w->spring_min[s];
         qpc_status st = QPC_OK;
-        if (above || (w->limit_on[s] & 1U) != 0) st = add_strain_row(w, h, s, n, true, err);
-        if (st == QPC_OK && (below || (w->limit_on[s] & 2U) != 0)) st = add_strain_row(w, h, s, n, false, err);
+        if (above || (w->limit_on[s] & 1U) != 0) st = add_strain_row(w, t, s, n, true, err);
+        if (st == QPC_OK && (below || (w->limit_on[s] & 2U) != 0)) st = add_strain_row(w, t, s, n, false, err);
         if (st != QPC_OK) return st;
     }
     return QPC_OK;
@@ -258,26 +294,6 @@ static void start_warm(qpc_world *w, double h) {
 
 // ---- solving ----
 
-/// What an attempt has found out about itself.
-typedef struct trial {
-    double h, left;
-    bool last_pass;                 // no further passes
-    bool cautious;                  // rows at x and of hits only, see predict()
-    bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
-    bool contradiction;             // rows of a bold attempt exclude each other
-    bool relaxed, stalled, limited; // outcome of its last QP
-    bool impact;                    // something would come closer than the acceptance distance
-    bool absurd;                    // or the answer makes no sense
-    double toi;                     // least time of impact then
-    double excess;                  // energy test: max of both figures over the scale
-    double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
-    double energy_scale, energy_step, energy_drift;
-    int32_t newton, passes;
-    int32_t held_back;              // driven bodies and pins that are not let go all of their way
-    double relaxation;
-    int32_t relaxations;            // rows relaxed so often
-} trial;
-
 static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->engine = (int64_t)s->engine;
     r->solver_iterations += s->iterations;
@@ -325,6 +341,7 @@ static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
     options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
     options.stat_tolerance = STAT_TOLERANCE;
     options.perturbation = w->solver.perturbation;
+    if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
     qpc_status st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious) {
@@ -358,6 +375,8 @@ static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
     }
     if (st != QPC_OK) return st;
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
+    // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
+    if (report.outcome == QPC_OUTCOME_ITERATION_LIMIT && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
     t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
     for (int32_t i = 0; i < 3 * w->free_count; i++)
         if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);
@@ -437,7 +456,7 @@ static qpc_status add_near_rows(qpc_world *w, double h, bool gentle, qpc_error *
 static qpc_status make_rows(qpc_world *w, trial *t, const double *x_strain, qpc_error *err) {
     int64_t since = clock_ns(CLOCK_MONOTONIC);
     clear_rows(w);
-    qpc_status st = add_strain_rows(w, t->h, x_strain, err);
+    qpc_status st = add_strain_rows(w, t, x_strain, err);
     if (st == QPC_OK && !t->cautious) st = merge_predicted(w, err);
     if (st == QPC_OK) st = t->cautious ? add_near_rows(w, t->h, t->gentle, err) : add_predicted_rows(w, t->h, err);
     for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = add_impact_row(w, t->h, &w->impacts.data[i], t->gentle, err);
@@ -480,7 +499,7 @@ static qpc_status correct(qpc_world *w, trial *t, double tolerance, qpc_error *e
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL;
-    while (t->newton < w->solver.newton && change > tolerance && !t->contradiction) {
+    while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) st = assemble(w, t->h, w->x1, w->dv, 1.0, err);
@@ -528,7 +547,7 @@ static qpc_status add_cuts(qpc_world *w, trial *t, int32_t *ret_added, qpc_error
         bool above = length > w->spring_max[s] * (1.0 + STRAIN_SLACK), below = length < w->spring_min[s] * (1.0 - STRAIN_SLACK);
         if (!above && !below) continue;
         w->limit_on[s] |= above ? 1U : 2U;
-        qpc_status st = add_strain_row(w, t->h, s, n, above, err);
+        qpc_status st = add_strain_row(w, t, s, n, above, err);
         if (st != QPC_OK) return st;
         (*ret_added)++;
     }
@@ -575,7 +594,18 @@ static bool is_absurd(const qpc_world *w, const trial *t) {
     }
     double there = kinetic + w->kinetic_start + w->elastic_most;
     if (w->height_high > w->height_low) there += weight * (w->height_high - w->height_low);
-    return t->kinetic > ABSURD_ENERGY * there;
+    return t->kinetic + t->elastic > ABSURD_ENERGY * there;
+}
+
+/// The acceptance distance follows pairs that are closer than 0.3 of their separation. Relaxed rows must not make use of
+/// that, or orders that contradict would squeeze a contact a little further in every step.
+static qpc_status accept_relaxed(qpc_world *w, trial *t, qpc_error *err) {
+    double before, after;
+    qpc_status st = qpc_detect_minimum_gap(w->detector, w->x1, &after, err);
+    if (st != QPC_OK || after >= QPC_ACCEPT_FACTOR) return st;
+    st = qpc_detect_minimum_gap(w->detector, w->x, &before, err);
+    t->impact = st == QPC_OK && after < 0.99 * before;
+    return st;
 }
 
 /// The acceptance test of the motion x -> x1: nothing may come closer than the acceptance distance.
@@ -588,6 +618,7 @@ static qpc_status accept(qpc_world *w, trial *t, bool clean, qpc_error *err) {
     lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
     t->impact = t->absurd || w->probe.count > 0;
+    if (!t->impact && t->relaxed) st = accept_relaxed(w, t, err);
     for (int32_t i = 0; i < w->probe.count; i++) t->toi = fmin(t->toi, w->probe.data[i].toi);
     return QPC_OK;
 }
@@ -673,10 +704,9 @@ static void test_energy(qpc_world *w, trial *t) {
         t->height_low = fmin(t->height_low, fmin(height, before));
         t->height_high = fmax(t->height_high, fmax(height, before));
     }
-    // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do, and
-    // those of relaxed rows are not unique.
-    double gain = fmax(0.0, t->energy - w->energy - t->work);
-    t->work_pushed = t->relaxed ? gain : fmin(t->work_pushed, gain);
+    // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do. Those of an
+    // unsolved QP answer for nothing.
+    t->work_pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work));
     t->energy_scale = w->kinetic_start + t->elastic_most;
     if (t->height_high > t->height_low) t->energy_scale += weight * (t->height_high - t->height_low);
     double scale = t->energy_scale > 1e-12 ? t->energy_scale : 1e-12;
@@ -684,6 +714,10 @@ static void test_energy(qpc_world *w, trial *t) {
     t->energy_step = (t->energy - w->energy - gained) / scale;
     t->energy_drift = (t->energy - w->energy_start - (w->work + w->work_pushed) - gained) / scale;
     t->excess = fmax(t->energy_step, t->energy_drift);
+}
+
+static bool gains(const qpc_world *w, const trial *t) {
+    return w->integrator == QPC_IMPLICIT_EULER && t->excess > ENERGY_TOLERANCE;
 }
 
 static qpc_status try_motion(qpc_world *w, trial *t, qpc_error *err) {
@@ -704,7 +738,9 @@ static qpc_status try_motion(qpc_world *w, trial *t, qpc_error *err) {
         if (w->integrator != QPC_IMPLICIT_EULER || t->excess <= ENERGY_TOLERANCE || t->newton >= w->solver.newton) break;
         tolerance *= 1e-2;
     }
-    return st == QPC_OK && !t->contradiction ? accept(w, t, clean, err) : st;
+    if (st == QPC_OK && !t->contradiction) st = accept(w, t, clean, err);
+    t->doubtful = gains(w, t) && (t->limited || t->relaxed);
+    return st;
 }
 
 static void count_attempt(qpc_world *w, const trial *t) {
@@ -716,6 +752,7 @@ static void count_attempt(qpc_world *w, const trial *t) {
 static qpc_status attempt_cautiously(qpc_world *w, trial *t, bool gentle, qpc_error *err) {
     count_attempt(w, t);
     *t = (trial){.h = t->h, .left = t->left, .cautious = true, .gentle = gentle};
+    if (gentle) w->warm_count = 0; // multipliers that led nowhere
     return try_motion(w, t, err);
 }
 
@@ -919,8 +956,7 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     r->rows = w->rows.m;
     r->strain_rows = w->rows.m - w->held.count;
     r->relaxed = fmax(r->relaxed, t->relaxation);
-    bool gained = w->integrator == QPC_IMPLICIT_EULER && t->excess > ENERGY_TOLERANCE;
-    if (t->limited || gained || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
+    if (t->limited || gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed) worsen(r, QPC_STEP_RELAXED);
@@ -950,10 +986,11 @@ static qpc_status commit_cut(qpc_world *w, trial *t, qpc_error *err) {
 /// Hold back what drives bodies into the impacts of the last attempt: first to a part of its way, then all of it, and then
 /// nothing is pushed out either, so that to stand still satisfies every row.
 static qpc_status attempt_held_back(qpc_world *w, trial *t, qpc_error *err) {
-    for (int32_t round = 0; round < MAX_HOLDS && t->impact; round++) {
+    for (int32_t round = 0; round < MAX_HOLDS && (t->impact || t->doubtful); round++) {
         bool last = round == MAX_HOLDS - 1;
         int32_t count = 0;
-        qpc_status st = qpc_failsafe_hold(w, last, &count, err);
+        qpc_status st = QPC_OK;
+        if (t->impact || t->relaxed) st = qpc_failsafe_hold(w, last, &count, err);
         if (st != QPC_OK) return st;
         if (count == 0 && !last) continue;
         w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
@@ -1026,8 +1063,9 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     st = attempt(w, &t, err);
     // Orders that contradicted before and still do: smaller steps would not help.
     if (st == QPC_OK && t.impact && (t.relaxed || t.limited) && lags(w)) st = attempt_held_back(w, &t, err);
-    bool gained = w->integrator == QPC_IMPLICIT_EULER && t.excess > ENERGY_TOLERANCE;
-    if (st == QPC_OK && (t.impact || gained) && depth < w->solver.halvings) {
+    // An unsolved QP that gains energy: the same.
+    if (st == QPC_OK && t.doubtful && t.limited && !t.impact) st = attempt_cautiously(w, &t, true, err);
+    if (st == QPC_OK && (t.impact || gains(w, &t)) && depth < w->solver.halvings) {
         restore_state(w, &saved);
         w->report->halvings++;
         count_attempt(w, &t);
@@ -1037,8 +1075,8 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         qpc_arena_rewind(&w->arena, mark);
         return st;
     }
-    if (st == QPC_OK && t.impact && !t.cautious) st = attempt_cautiously(w, &t, false, err);
-    if (st == QPC_OK && t.impact) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious) st = attempt_cautiously(w, &t, false, err);
+    if (st == QPC_OK && (t.impact || t.doubtful)) st = attempt_held_back(w, &t, err);
     if (st == QPC_OK && t.absurd) stand_still(w, &t);
     if (st == QPC_OK) {
         t.held_back = note_hold(w);

@@ -28,7 +28,7 @@ typedef struct outcome {
     double worst_ms, all_ms;
     int worst_step;
     qpc_step_report slowest, last;
-    double penetration, speed, natural, energy_step, energy_drift, lag, pushed;
+    double penetration, started_inside, speed, natural, energy_step, energy_drift, lag, pushed;
     int64_t failsafe, halvings, relaxed, limited, stalled, late_allocations, rejected, substeps;
 } outcome;
 
@@ -202,6 +202,7 @@ static void run(uint64_t seed, bool disturbed, bool verbose, outcome *o) {
             memcpy(pins[i][end].at, qpc_world_positions(w.world) + 3 * (body.first_node + (end ? body.node_count - 1 : 0)),
                    sizeof pins[i][end].at);
         }
+    o->started_inside = w.found.worst_penetration;
     for (int i = 0; i < rw.steps && o->trouble[0] == 0; i++) {
         char text[512];
         bool controlled = random_world_control(&rw, i, text, sizeof text);
@@ -278,10 +279,10 @@ static int worlds_of(uint64_t from, uint64_t to, bool lines) {
         steps += o.steps, substeps += o.substeps;
         if (o.trouble[0] != 0) broken++;
         if (lines || o.trouble[0] != 0)
-            printf("%6llu %-8s %3d steps %8.3f ms worst %8.2f ms | pen %.3f v %.3g nat %.0e dE %.0e %.0e push %.1e lag %.1e | fs %lld halv "
+            printf("%6llu %-8s %3d steps %8.3f ms worst %8.2f ms | pen %.3f from %.3f v %.3g nat %.0e dE %.0e %.0e push %.1e lag %.1e | fs %lld halv "
                    "%lld relax %lld lim %lld stall %lld rej %lld alloc %lld %s%s\n",
                    (unsigned long long)seed, random_family_name((random_family)(seed % RANDOM_FAMILY_COUNT)), o.steps,
-                   o.all_ms / (o.steps > 0 ? o.steps : 1), o.worst_ms, o.penetration, o.speed, o.natural, o.energy_step, o.energy_drift,
+                   o.all_ms / (o.steps > 0 ? o.steps : 1), o.worst_ms, o.penetration, o.started_inside, o.speed, o.natural, o.energy_step, o.energy_drift,
                    o.pushed, o.lag, (long long)o.failsafe, (long long)o.halvings, (long long)o.relaxed, (long long)o.limited,
                    (long long)o.stalled, (long long)o.rejected, (long long)o.late_allocations,
                    o.trouble[0] ? "BROKEN " : "", o.trouble);
