@@ -231,7 +231,7 @@ static qpc_status add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
 
 /// Cutting planes for springs that the linearised rows let past their limit.
 static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
-    if (!w->any_limit) return QPC_OK;
+    if (!w->any_limit || t->relaxed) return QPC_OK; // limits that gave way once are not asked for again
     for (int32_t s = 0; s < w->springs.count; s++) {
         qpc_vec3 n;
         double length = qpc_spring_direction(w, s, w->x1, &n);
@@ -284,9 +284,10 @@ static qpc_status accept_relaxed(qpc_world *w, qpc_trial *t, qpc_error *err) {
 static qpc_status accept(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err) {
     t->absurd = t->impact = qpc_trial_is_absurd(w, t);
     t->toi = 1.0;
-    if (clean) return QPC_OK; // nothing came within 0.95 of a separation, or 0.9 of a start distance
+    if (clean && !t->relaxed) return QPC_OK; // nothing came within 0.95 of a separation, or 0.9 of a start distance
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
-    qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_ACCEPT_FACTOR, &w->probe, err);
+    qpc_status st = QPC_OK;
+    if (!clean) st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_ACCEPT_FACTOR, &w->probe, err);
     if (st == QPC_OK && w->probe.count == 0 && !t->absurd && t->relaxed) st = accept_relaxed(w, t, err);
     qpc_lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;

@@ -47,9 +47,10 @@ static int32_t body_of_node(const qpc_world *w, int32_t node) {
     return body;
 }
 
-qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, qpc_error *err) {
+qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     size_t bodies = (size_t)w->body_count;
+    bool stop = round == 1 || round == 3;
     int32_t *group = qpc_arena_array(&w->arena, bodies, sizeof *group);
     double *part = qpc_arena_array(&w->arena, bodies, sizeof *part); // of the motion, by group
     if (group == NULL || part == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the fail-safe");
@@ -72,14 +73,15 @@ qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, qpc_er
     if (w->probe.count == 0) // an answer that makes no sense: all that drives is suspected
         for (int32_t i = 0; i < w->body_count; i++) part[i] = stop ? 0.0 : 0.5;
     int32_t count = 0;
-    for (int32_t i = 0; i < w->body_count; i++) {
+    for (int32_t i = 0; i < w->body_count && round != 2; i++) {
         qpc_body *body = &w->bodies[i];
         double most = part[find(group, i)];
         if (!qpc_motion_is_driven(body) || !(most < body->hold)) continue;
         body->hold = most;
         count++;
     }
-    for (int32_t i = 0; i < w->pin_count; i++) {
+    bool pins = round >= 2 || (round == 0 && count == 0);
+    for (int32_t i = 0; i < w->pin_count && pins; i++) {
         qpc_pin *pin = &w->pins[i];
         double most = part[find(group, body_of_node(w, pin->node))];
         bool moves = v3_norm2(v3_sub(pin->target, v3_load(w->x + 3 * pin->node))) > 0.0;

@@ -1,7 +1,7 @@
 /// Prescribed motion: kinematic bodies follow their velocity, pinned nodes their target. What the
-/// fail-safe holds back is owed, as a way and a turn: a body makes up for it at no more than half its
-/// speed on top. A pin goes towards its target at no more than one and a half times the speed of
-/// its orders. Runs on the thread in the world.
+/// fail-safe holds back is owed, as a way and a turn: the pose plus what is owed is where the orders would have
+/// the body. It goes there at no more than one and a half times the speed of its orders; so does a pin.
+/// Runs on the thread in the world.
 #include "engine/world/world.h"
 
 #include <string.h>
@@ -39,16 +39,21 @@ bool qpc_motion_is_driven(const qpc_body *body) {
            v3_norm2(body->owed) > 0.0 || v3_norm2(body->owed_turn) > 0.0;
 }
 
-/// Part of what is owed that may be made up for in h.
-static qpc_vec3 catch_up(qpc_vec3 owed, double pace, double h) {
-    double most = 0.5 * h * pace, length = v3_norm(owed);
-    return length > most ? v3_scale(most / length, owed) : owed;
+static qpc_vec3 at_most(qpc_vec3 way, double most) {
+    double length = v3_norm(way);
+    return length > most ? v3_scale(most / length, way) : way;
 }
 
-/// Way and turn of a body in a motion of length h that nothing cuts.
+/// Way and turn of a body in a motion of length h that nothing cuts: to where its orders have it then, but no
+/// faster than one and a half times what it was ordered to go.
 static void whole_motion(const qpc_body *body, double h, qpc_vec3 *shift, qpc_vec3 *turn) {
-    *shift = v3_madd(catch_up(body->owed, body->pace, h), h, body->velocity);
-    *turn = v3_madd(catch_up(body->owed_turn, body->turn_pace, h), h, body->angular_velocity);
+    *shift = at_most(v3_madd(body->owed, h, body->velocity), 1.5 * h * body->pace);
+    *turn = at_most(v3_madd(body->owed_turn, h, body->angular_velocity), 1.5 * h * body->turn_pace);
+}
+
+/// What is owed after the part `made` of a motion whose whole is `whole`; `all` would have left nothing.
+static qpc_vec3 still_owed(qpc_vec3 all, qpc_vec3 whole, double made) {
+    return v3_madd(v3_sub(all, whole), 1.0 - made, whole);
 }
 
 /// Pose after the part s of a motion.
@@ -136,8 +141,8 @@ void qpc_motion_commit(qpc_world *w, double h, const double *body_scale) {
         pose_after(body, h, made, &position, rotation);
         body->position = position;
         memcpy(body->rotation, rotation, sizeof rotation);
-        body->owed = v3_madd(v3_sub(body->owed, catch_up(body->owed, body->pace, h)), 1.0 - made, shift);
-        body->owed_turn = v3_madd(v3_sub(body->owed_turn, catch_up(body->owed_turn, body->turn_pace, h)), 1.0 - made, turn);
+        body->owed = still_owed(v3_madd(body->owed, h, body->velocity), shift, made);
+        body->owed_turn = still_owed(v3_madd(body->owed_turn, h, body->angular_velocity), turn, made);
     }
 }
 

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_HOLDS = 2 }; // to a part of the way, to nothing
-
 // ---- state that a failed attempt gives back ----
 
 typedef struct saved_state {
@@ -230,14 +228,13 @@ static qpc_status commit_cut(qpc_world *w, qpc_trial *t, qpc_error *err) {
     return commit(w, t, scale, err);
 }
 
-/// Hold back what drives bodies into the impacts of the last attempt: first to a part of its way, then all of it, and then
+/// Hold back what drives bodies into the impacts of the last attempt, more from round to round; in the last one
 /// nothing is pushed out either, so that to stand still satisfies every row.
 static qpc_status attempt_held_back(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    for (int32_t round = 0; round < MAX_HOLDS && (t->impact || t->doubtful); round++) {
-        bool last = round == MAX_HOLDS - 1;
+    for (int32_t round = 0; round < QPC_HOLD_ROUNDS && (t->impact || t->doubtful); round++) {
+        bool last = round == QPC_HOLD_ROUNDS - 1;
         int32_t count = 0;
-        qpc_status st = QPC_OK;
-        if (t->impact || t->relaxed) st = qpc_failsafe_hold(w, last, &count, err);
+        qpc_status st = t->impact ? qpc_failsafe_hold(w, round, &count, err) : QPC_OK;
         if (st != QPC_OK) return st;
         if (count == 0 && !last) continue;
         w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
@@ -309,7 +306,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_motion_release(w);
     st = qpc_trial_attempt(w, &t, err);
     // Orders that contradicted before and still do: smaller steps would not help.
-    if (st == QPC_OK && t.impact && (t.relaxed || t.limited) && lags(w)) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK && t.impact && lags(w)) st = attempt_held_back(w, &t, err);
     // An unsolved QP that gains energy: the same.
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && (t.impact || qpc_trial_gains(w, &t)) && depth < w->solver.halvings) {

@@ -136,10 +136,13 @@ void qpc_motion_release(qpc_world *w);
 double qpc_motion_lag(const qpc_world *w);
 
 // ---- failsafe.c ----
-/// Hold back what drives bodies into an impact: w->probe holds the impacts, rows and held the QP that
-/// did not prevent them. Sets `hold` of the kinematic bodies and moving pins that are connected to
-/// an impact by contacts with a force: to a part of its time, or to 0 if `stop`. Returns their number.
-qpc_status qpc_failsafe_hold(qpc_world *w, bool stop, int32_t *ret_count, qpc_error *err);
+/// Hold back what drives bodies into an impact: w->probe holds the impacts (none: everything is suspected),
+/// rows and held the QP that did not prevent them. Sets `hold` of what is connected to an impact by
+/// contacts with a force. Round 0: kinematic bodies, or if there is none moving pins, go up to the time of impact;
+/// 1: the bodies stop, so that a pin can get out of their way; 2: so do pins up to the time of impact; 3: bodies and
+/// pins stop. *ret_count: how many are held back more than before.
+enum { QPC_HOLD_ROUNDS = 4 };
+qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qpc_error *err);
 /// Cut the motion x -> x1 before its first impact, group by group, until nothing comes closer than the
 /// acceptance distance. body_scale (body_count) out: the factor each body's motion was cut to;
 /// *ret_groups: how many groups were cut.

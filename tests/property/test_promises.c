@@ -1,0 +1,275 @@
+// What a step promises when orders contradict, and that its report tells the truth about it: driven bodies
+// and targets are held back, their lag is exact and made up for at a capped speed, fixed points do not
+// move, nothing stands still for ever, pushing out is slow, energy does not come from being cut.
+#include "tests/property/simulation.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define PLATE(position, motion)                                                                    \
+    "{'kind': 'kinematic', 'name': 'plate', 'mesh': {'generate': {'kind': 'box', 'width': 0.5,"   \
+    "'height': 0.1, 'depth': 0.5, 'triangles': 12}}, 'position': " position ", " motion "}"
+#define LINE(name, from, to, count, more)                                                          \
+    "{'kind': 'cable', 'name': '" name "', 'nodes': {'generate': {'kind': 'line', 'from': " from   \
+    ", 'to': " to ", 'count': " count "}}, 'radius': 0.01, 'mass': 0.05, 'stiffness': 1e4" more "}"
+
+static double plate_y(const simulation *sim) {
+    for (int32_t i = 0;; i++) {
+        qpc_body_info body = qpc_world_body(sim->w.world, i);
+        if (strcmp(body.name, "plate") != 0) continue;
+        double sum = 0;
+        for (int32_t k = 0; k < body.node_count; k++) sum += simulation_x(sim, body.first_node + k)[1];
+        return sum / body.node_count;
+    }
+}
+
+// ---- contradicting orders ----
+
+static void a_pinned_node_in_the_path_of_a_plate_holds_the_plate_back(void **state) {
+    (void)state;
+    // The plate's lower face starts 0.15 above the pinned end and sinks at 0.5 m/s, then turns back.
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" PLATE("[0, 0.2, 0]", "'velocity': [0, -0.5, 0]") ","
+                     LINE("c", "[0, 0, 0]", "[0.3, 0, 0]", "7", "") "],"
+                     "'constraints': [{'kind': 'fixed', 'body': 'c', 'nodes': [0]}]}");
+    double pin[3], start = plate_y(&sim);
+    memcpy(pin, simulation_x(&sim, 0), sizeof pin);
+    int held = 0;
+    for (int i = 1; i <= 100; i++) {
+        simulation_step(&sim, 1);
+        const qpc_step_report *r = &sim.report;
+        assert_memory_equal(simulation_x(&sim, 0), pin, sizeof pin); // exact in every bit
+        assert_near(r->lag, 0.5 * 0.01 * i - (start - plate_y(&sim)), 1e-12);
+        assert_true(r->min_gap > 0.25); // not squeezed on and on
+        assert_true(r->max_speed < 20);
+        assert_true((r->failsafe > 0) == (r->failsafe_scale < 1));
+        assert_true((r->failsafe > 0) == (r->outcome == QPC_STEP_FAILSAFE));
+        if (r->failsafe > 0) assert_true(r->toi_margin <= 1);
+        held += r->failsafe > 0;
+        if (i > 60) assert_int_equal(r->halvings, 0); // what contradicts still is not halved first
+    }
+    assert_true(held > 50);
+    assert_true(sim.report.lag > 0.3);
+    // Told to stand still, it makes up for nothing through the pin; told to go back, lag and orders meet again.
+    simulation_control(&sim, "{'motions': [{'body': 'plate', 'velocity': [0, 0.5, 0]}]}");
+    double before = plate_y(&sim);
+    for (int i = 0; i < 100; i++) {
+        double y = plate_y(&sim);
+        simulation_step(&sim, 1);
+        assert_true(fabs(plate_y(&sim) - y) <= 1.5 * 0.5 * 0.01 + 1e-12);
+    }
+    assert_near(sim.report.lag, 0, 1e-12);
+    assert_near(plate_y(&sim), start, 1e-12); // down for a second, up for a second
+    assert_true(before < start - 0.1);
+    simulation_end(&sim);
+}
+static void a_plate_that_was_held_back_catches_up_at_half_its_speed_on_top(void **state) {
+    (void)state;
+    // A ball tied to its place is in the way until its target is moved aside.
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': ["
+                     PLATE("[0, 0.1, 0]", "'velocity': [0, -0.4, 0]") ","
+                     "{'kind': 'cable', 'name': 'ball', 'nodes': [[0, 0, 0]], 'radius': 0.02, 'mass': 1}],"
+                     "'constraints': [{'kind': 'fixed', 'body': 'ball', 'nodes': [0]}]}");
+    simulation_step(&sim, 30);
+    double lag = sim.report.lag;
+    assert_true(lag > 0.05);
+    simulation_control(&sim, "{'targets': [{'body': 'ball', 'node': 0, 'position': [0.6, 0, 0]}]}");
+    simulation_step(&sim, 8); // past the edges of the plate's lower face, one by one
+    assert_near(simulation_x(&sim, 0)[0], 0.6, 0);
+    double y = plate_y(&sim);
+    for (int i = 0; i < 100 && sim.report.lag > 0; i++) {
+        lag = sim.report.lag;
+        simulation_step(&sim, 1);
+        double made = y - plate_y(&sim);
+        assert_true(made <= 1.5 * 0.4 * 0.01 + 1e-12);
+        assert_near(sim.report.lag, lag + 0.4 * 0.01 - made, 1e-12);
+        y = plate_y(&sim);
+    }
+    assert_near(sim.report.lag, 0, 0); // nothing is owed, in every bit
+    y = plate_y(&sim);
+    simulation_step(&sim, 1);
+    assert_near(y - plate_y(&sim), 0.4 * 0.01, 1e-14);
+    simulation_end(&sim);
+}
+static void a_target_that_was_not_reached_is_not_jumped_to(void **state) {
+    (void)state;
+    // The ordered place is on the other side of a wall of two triangles: one step of 0.2 m, at 20 m/s.
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': ["
+                     "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 0.4, 'depth': 0.4,"
+                     "'triangles': 2}}},"
+                     "{'kind': 'cable', 'name': 'ball', 'nodes': [[0.01, 0.1, 0.02]], 'radius': 0.02, 'mass': 1}],"
+                     "'constraints': [{'kind': 'fixed', 'body': 'ball', 'nodes': [0]}]}");
+    simulation_control(&sim, "{'targets': [{'body': 'ball', 'node': 0, 'position': [0.01, -0.1, 0.02]}]}");
+    simulation_step(&sim, 5);
+    assert_true(simulation_x(&sim, 0)[1] > 0.3 * 0.02 * 0.8);
+    assert_near(sim.report.lag, simulation_x(&sim, 0)[1] + 0.1, 1e-15);
+    assert_true(sim.report.failsafe > 0);
+    // Aside first, slowly; what it owes from then on it makes up for at 1.5 times that speed.
+    simulation_control(&sim, "{'targets': [{'body': 'ball', 'node': 0, 'position': [0.01, 0.1, 0.02]}]}");
+    simulation_step(&sim, 1);
+    assert_near(sim.report.lag, 0, 0);
+    assert_near(simulation_x(&sim, 0)[1], 0.1, 0);
+    simulation_control(&sim, "{'targets': [{'body': 'ball', 'node': 0, 'velocity': [0, -1, 0]}]}");
+    simulation_step(&sim, 30); // 0.3 m down: held at the sheet after 0.1
+    assert_true(sim.report.lag > 0.15);
+    double x[3], lag = sim.report.lag;
+    memcpy(x, simulation_x(&sim, 0), sizeof x);
+    simulation_control(&sim, "{'targets': [{'body': 'ball', 'node': 0, 'velocity': [0, 0, 0]}]}");
+    simulation_step(&sim, 3);
+    assert_near(sim.report.lag, lag, 0.02); // still owed, though nothing moves on
+    simulation_end(&sim);
+}
+static void a_rotating_paddle_that_is_blocked_owes_its_turn(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': ["
+                     PLATE("[0, 0, 0]", "'angular_velocity': [0, 0, 2]") ","
+                     "{'kind': 'cable', 'name': 'peg', 'nodes': [[0.2, 0.12, 0]], 'radius': 0.02, 'mass': 1}],"
+                     "'constraints': [{'kind': 'fixed', 'body': 'peg', 'nodes': [0]}]}");
+    simulation_step(&sim, 60);
+    double reach = sqrt(0.25 * 0.25 + 0.05 * 0.05 + 0.25 * 0.25); // of a corner, as the report counts
+    assert_true(sim.report.lag > 0.5 * reach && sim.report.lag < 1.2 * reach);
+    simulation_control(&sim, "{'motions': [{'body': 'plate', 'angular_velocity': [0, 0, -2]}]}");
+    simulation_step(&sim, 60);
+    assert_near(sim.report.lag, 0, 1e-12);
+    // There and back again: it lies as at the start.
+    for (int i = 0; i < 8; i++)
+        assert_near(fabs(simulation_x(&sim, 1 + i)[1]), 0.05, 1e-9);
+    simulation_end(&sim);
+}
+static void strain_limits_give_way_before_contacts_and_pins(void **state) {
+    (void)state;
+    // Both ends are pulled apart, the limit would tear: the pins win, contact holds.
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': ["
+                     "{'kind': 'static', 'mesh': {'generate': {'kind': 'cylinder', 'radius': 0.1, 'length': 0.6,"
+                     "'segments': 16}}, 'position': [0, -0.12, 0]},"
+                     LINE("c", "[-0.3, 0.01, 0.04]", "[0.3, 0.01, 0.04]", "21", "") "],"
+                     "'constraints': [{'kind': 'fixed', 'body': 'c', 'nodes': [0, -1]},"
+                     "{'kind': 'strain-limit', 'body': 'c', 'max': 1.02}]}");
+    simulation_control(&sim, "{'targets': [{'body': 'c', 'node': 0, 'velocity': [-0.2, -0.1, 0]},"
+                             "{'body': 'c', 'node': -1, 'velocity': [0.2, -0.1, 0]}]}");
+    int relaxed = 0;
+    for (int i = 1; i <= 50; i++) {
+        simulation_step(&sim, 1);
+        relaxed += sim.report.outcome == QPC_STEP_RELAXED && sim.report.relaxed > 0;
+        assert_near(sim.report.lag, 0, 0);
+        assert_near(simulation_x(&sim, 0)[0], -0.3 - 0.002 * i, 1e-12);
+        assert_true(sim.report.max_speed < 20);
+    }
+    assert_true(relaxed > 10);
+    assert_true(sim.report.max_strain > 0.2);
+    simulation_end(&sim);
+}
+
+// ---- the fail-safe alone ----
+
+static void a_fast_cable_without_passes_and_halvings_does_not_stand_still_for_ever(void **state) {
+    (void)state;
+    static const char *const solvers[] = {"auto", "augmented-lagrangian", "active-set", "augmented-cg"};
+    for (int i = 0; i < 4; i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text, "{'dt': 0.01, 'solver': {'name': '%s', 'passes': 0, 'halvings': 0},"
+                       "'bodies': [{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 2,"
+                       "'depth': 2, 'triangles': 2}}},"
+                       LINE("c", "[-0.3, 0.2, 0.04]", "[0.3, 0.25, 0]", "21", ", 'velocity': [0, -30, 0]") "]}", solvers[i]);
+        simulation sim;
+        simulation_start(&sim, text);
+        double most = -HUGE_VAL;
+        for (int k = 0; k < 60; k++) {
+            simulation_step(&sim, 1);
+            double energy = sim.report.kinetic + sim.report.potential + sim.report.elastic;
+            if (k == 0) most = energy;
+            assert_true(energy <= most + 0.05 * fabs(most)); // being cut gives nothing
+        }
+        assert_int_equal(sim.report.failsafe, 0);
+        assert_true(sim.report.max_speed < 20); // it has met the sheet
+        simulation_end(&sim);
+    }
+}
+static void a_start_within_thickness_is_pushed_out_slowly(void **state) {
+    (void)state;
+    // 30 % of the separation apart, at rest, weightless: out at 0.2 m/s and no faster.
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.005, 'gravity': [0, 0, 0], 'bodies': ["
+                     LINE("a", "[-0.3, 0, 0]", "[0.3, 0, 0]", "13", "") ","
+                     LINE("b", "[0.01, 0.006, -0.3]", "[0.01, 0.006, 0.3]", "13", "") "]}");
+    for (int i = 0; i < 60; i++) {
+        simulation_step(&sim, 1);
+        assert_true(sim.report.max_speed <= 0.2 + 1e-9);
+        assert_int_equal(sim.report.failsafe, 0);
+    }
+    assert_true(sim.report.min_gap >= 1 - 1e-9);
+    assert_true(sim.report.work_pushed > 0);
+    simulation_end(&sim);
+}
+
+// ---- smallest bodies ----
+
+static void pellets_and_cables_bounce_off_each_other_without_meeting(void **state) {
+    (void)state;
+    // Balls of one particle, light and heavy, shot at a cable, at each other and at a spike.
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': ["
+                     "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 3, 'depth': 3,"
+                     "'triangles': 2}}, 'position': [0, -0.2, 0]},"
+                     LINE("c", "[-0.4, 0, 0]", "[0.4, 0, 0]", "17", "") ","
+                     "{'kind': 'cable', 'nodes': [[0, 0.5, 0.001]], 'radius': 0.02, 'mass': 1e3, 'velocity': [0, -50, 0]},"
+                     "{'kind': 'cable', 'nodes': [[0.1, -0.1, 0]], 'radius': 0.03, 'mass': 1e-3, 'velocity': [0, 40, 0]},"
+                     "{'kind': 'cable', 'nodes': [[0.1, 0.6, 0]], 'radius': 0.03, 'mass': 1e-3, 'velocity': [0, -40, 0]}]}");
+    for (int i = 0; i < 80; i++) {
+        simulation_step(&sim, 1);
+        assert_true(sim.report.energy_drift <= 1e-6 || sim.report.outcome != QPC_STEP_OPTIMAL);
+    }
+    simulation_end(&sim);
+}
+
+// ---- states inside a step ----
+
+static void a_step_that_fails_hands_out_no_states(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.02, 'solver': {'passes': 0, 'halvings': 4}, 'bodies': ["
+                     "{'kind': 'static', 'mesh': {'generate': {'kind': 'sphere', 'radius': 0.1, 'triangles': 80}}},"
+                     LINE("c", "[-0.3, 0.3, 0.01]", "[0.3, 0.3, 0]", "21", ", 'velocity': [0, -20, 0]") "]}");
+    int64_t halved = 0, failed = 0;
+    for (int i = 0; i < 20; i++) {
+        for (uint64_t nth = 1; nth <= 12; nth++) {
+            int64_t seen = sim.w.substeps;
+            qpc_error err = {0};
+            qpc_step_report report;
+            qpc_mem_fail_at(nth, true);
+            qpc_status status = qpc_world_step(sim.w.world, &report, &err);
+            qpc_mem_fail_at(0, false);
+            if (status == QPC_OK) {
+                (void)qpc_check_scene_next(&sim.w.check, qpc_world_positions(sim.w.world), &sim.w.found);
+                halved += report.halvings;
+                assert_true(report.halvings == 0 || sim.w.substeps > seen);
+                break;
+            }
+            assert_int_equal(status, QPC_ERR_MEMORY);
+            assert_int_equal(sim.w.substeps, seen);
+            failed++;
+        }
+    }
+    assert_true(halved > 0);
+    assert_true(failed > 0);
+    simulation_end(&sim);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pinned_node_in_the_path_of_a_plate_holds_the_plate_back),
+        cmocka_unit_test(a_plate_that_was_held_back_catches_up_at_half_its_speed_on_top),
+        cmocka_unit_test(a_target_that_was_not_reached_is_not_jumped_to),
+        cmocka_unit_test(a_rotating_paddle_that_is_blocked_owes_its_turn),
+        cmocka_unit_test(strain_limits_give_way_before_contacts_and_pins),
+        cmocka_unit_test(a_fast_cable_without_passes_and_halvings_does_not_stand_still_for_ever),
+        cmocka_unit_test(a_start_within_thickness_is_pushed_out_slowly),
+        cmocka_unit_test(pellets_and_cables_bounce_off_each_other_without_meeting),
+        cmocka_unit_test(a_step_that_fails_hands_out_no_states),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
