@@ -393,13 +393,12 @@ static bool is_drained(qpc_server *server) {
     return true;
 }
 
-/// Is it worth looking for posts without sleeping? While a request is on a worker that as a rule has
-/// it done sooner than a sleeping thread wakes up; for spin_us at most; and never while all workers
-/// are busy, since then somebody else has better use for the processor. Input is not waited for like
-/// that: its sender needs a processor too, and wakes us on its own.
+/// Is it worth looking for work without sleeping? For spin_us after the last, while requests are as
+/// a rule done sooner than a sleeping thread wakes up; and never while all workers are busy, since
+/// then somebody else has better use for the processor.
 static bool should_spin(const qpc_server *server) {
     int64_t spin_ns = server->options.spin_us * 1000;
-    if (server->in_flight == 0 || server->work_ns > spin_ns) return false;
+    if (spin_ns == 0 || server->work_ns > spin_ns) return false;
     if (qpc_pool_is_saturated(server->pool)) return false;
     return (int64_t)uv_hrtime() - server->active_ns < spin_ns;
 }
@@ -411,6 +410,8 @@ static void turn(qpc_server *server) {
     while (!busy && server->dirty == NULL && should_spin(server)) {
         busy = qpc_bridge_drain(&server->bridge) > 0;
         if (busy) qpc_server_flush(server);
+        // What a worker has in hand comes through the bridge in a moment; else look at the sockets.
+        if (!busy && server->in_flight == 0) uv_run(&server->loop, UV_RUN_NOWAIT);
     }
     if (busy || server->dirty != NULL) {
         uv_run(&server->loop, UV_RUN_NOWAIT);
