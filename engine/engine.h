@@ -115,11 +115,11 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, lag, "m", "largest distance of something driven from where its orders would have it")                                          \
     X(I, allocations, "1", "memory allocations of the step (0 after warm-up)")                     \
     X(I, arena_bytes, "B", "high water of the step arena")                                         \
-    X(I, ns_assemble, "ns", "thread CPU time: K and b")                                            \
-    X(I, ns_detect, "ns", "thread CPU time: proximity, passes and acceptance")                     \
-    X(I, ns_rows, "ns", "thread CPU time: rows from contacts")                                     \
-    X(I, ns_solve, "ns", "thread CPU time: QP solvers")                                            \
-    X(I, ns_certify, "ns", "thread CPU time: certificate, energy, hash")                           \
+    X(I, ns_assemble, "ns", "wall time: K and b")                                                  \
+    X(I, ns_detect, "ns", "wall time: proximity, passes and acceptance")                           \
+    X(I, ns_rows, "ns", "wall time: rows from contacts")                                           \
+    X(I, ns_solve, "ns", "wall time: QP solvers")                                                  \
+    X(I, ns_certify, "ns", "wall time: certificate, energy, hash")                                 \
     X(I, ns_total, "ns", "thread CPU time of the step")                                            \
     X(I, ns_wall, "ns", "wall time of the step")
 

@@ -535,7 +535,7 @@ static int sink_write(void *data, const char *bytes, size_t size) {
         s->failed = true;
         return -1;
     }
-    memcpy(buffer->data + buffer->size, bytes, size);
+    if (size > 0) memcpy(buffer->data + buffer->size, bytes, size);
     buffer->size += size;
     return 0;
 }

@@ -390,7 +390,8 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
            PARAMS(world_param), RESULTS(world_describe_results),
            .errors = MAY(NOT_FOUND)),
     METHOD(WORLD_DESTROY,
-           .doc = "Ends a world; its run file is closed and stays.",
+           .doc = "Ends a world. Everything recorded is in its run file when the answer comes; the "
+                  "file is closed (run.list: state `closed`) within milliseconds of it and stays.",
            PARAMS(world_param), RESULTS(destroy_results),
            .errors = MAY(NOT_FOUND) | MAY(BUSY) | MAY(STATE)),
     METHOD(WORLD_STEP,

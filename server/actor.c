@@ -528,6 +528,7 @@ static void do_destroy(qpc_actor *actor, qpc_request *request) {
     int64_t steps = qpc_world_step_number(actor->world);
     if (actor->recorder != NULL) {
         qpc_recorder_event(actor->recorder, steps, "destroyed", "by world.destroy");
+        qpc_recorder_flush(actor->recorder); // who reads the run file after the answer finds it all
         qpc_recorder_unref(actor->recorder);
         actor->recorder = NULL;
     }

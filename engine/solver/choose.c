@@ -174,14 +174,13 @@ out:
 
 // ---- relaxation ----
 
-qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *c,
-                     double *ret_largest, qpc_error *err) {
+qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_arena *arena,
+                     double *c, double *ret_largest, qpc_error *err) {
     // min 1/2 |s|^2 subject to J x <= c + s: proximal steps of the dual,
     //     lambda+ = argmin 1/2 l'A l - (J K^-1 b - c)'l + eps/2 |l - lambda|^2 over relaxed rows,
     // s = eps (lambda+ - lambda). Rows below the level are in every subproblem as they stand. The
     // (T36) multipliers grow for ever, along a proof of the contradiction; s converges, linearly
     // and fast as eps is small against A (Chiche & Gilbert 2016).
-    enum { MOST_STEPS = 60 };
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t n = (size_t)qp->n, m = (size_t)qp->m;
     qpc_solver_options options = qpc_solver_options_default();
@@ -219,7 +218,7 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *
     }
     double eps = 1e-6 * least, largest = 0;
     for (size_t i = 0; i < m; i++) shift[i] = qp->priority[i] >= level ? eps : 0;
-    for (int32_t step = 0; step < MOST_STEPS; step++) {
+    for (int32_t step = 0; step < most_steps; step++) {
         memcpy(old, lambda, m * sizeof *old);
         for (size_t i = 0; i < m; i++) {
             moved[i] = c[i] - shift[i] * old[i];

@@ -65,7 +65,10 @@ bool qpc_solver_from_name(const char *name, qpc_solver_id *ret);
 /// Infeasible rows: the least-squares relaxation. Raises c (m, in and out) by the least-norm s >= 0 such that
 /// J dv <= c + s has a solution, s being nonzero on rows of priority >= level only (3 tries none).
 /// QPC_ERR_STATE if even that set cannot make the rest feasible.
-qpc_status qpc_relax(const qpc_qp *qp, int32_t level, qpc_arena *arena, double *c, double *ret_largest,
+/// most_steps: proximal steps at most (QPC_RELAX_EXACT for the least norm). However few, the result makes the
+/// rows feasible; fewer steps leave a norm that is not quite the least.
+enum { QPC_RELAX_EXACT = 60 };
+qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_arena *arena, double *c, double *ret_largest,
                      qpc_error *err);
 
 #endif

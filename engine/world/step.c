@@ -1,661 +1,14 @@
-/// One step of the pipeline, in order (docs/architecture.md, "One step"):
-///
-///   advance(h)    try the motion of length h; if its energy grows or it would still collide, try two
-///                 halves; at the bottom cut the motion before its first impact (failsafe.c)
-///   attempt(h)    predict: K, b and rows where the present velocity leads to, QP; correct: Newton on
-///                 the incremental potential with re-detected rows; collide: passes of continuous
-///                 detection; energy test; accept
-///
-/// The paper's "goto 2" is two loops here, the Newton correction and the passes, kept apart. Runs on
-/// the one thread that is in the world. Nothing is ordered by pointer, thread or clock.
-#include "engine/world/world.h"
+/// One step of the pipeline (docs/architecture.md, "One step"): try the motion (attempt.c); if its energy
+/// grows or it would still collide, try two halves; at the bottom hold back what drives, then cut the
+/// motion before its first impact (failsafe.c); take it over; report. Runs on the one thread that is in
+/// the world. Nothing is ordered by pointer, thread or clock.
+#include "engine/world/attempt.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-static const double ENERGY_TOLERANCE = 1e-6; // of the energy scale
-static const double STAT_TOLERANCE = 1e-6;
-static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
-static const double REDETECTED_DEPTH = 0.1;  // of the separation: cap on the push of a re-detected row
-static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
-enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MAX_HOLDS = 2 };
-
-static int64_t clock_ns(clockid_t id) {
-    struct timespec t;
-    clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/// Adds the wall time since *since to *sum and restarts it.
-static void lap(int64_t *since, int64_t *sum) {
-    int64_t now = clock_ns(CLOCK_MONOTONIC);
-    *sum += now - *since;
-    *since = now;
-}
-
-// ---- K and b ----
-
-/// K[i][j] in the lower band, either order of i and j.
-static double *band_entry(qpc_linsys *sys, int32_t i, int32_t j) {
-    if (i < j) return band_entry(sys, j, i);
-    return &sys->band[(int64_t)i * (sys->bandwidth + 1) + (j - i + sys->bandwidth)];
-}
-
-/// Fixed nodes: dv is known, so their columns move to the right-hand side and their rows become the
-/// identity (the three equality rows of section 4.4, eliminated). Blocks are kept for the reactions.
-static void eliminate_pins(qpc_world *w) {
-    for (int32_t i = 0; i < w->pin_count; i++) {
-        qpc_pin *pin = &w->pins[i];
-        pin->b = v3_load(w->b + 3 * pin->node);
-        for (int32_t side = -1; side <= 1; side++) {
-            int32_t other = pin->node + side;
-            double *block = pin->K + 9 * (side + 1);
-            bool inside = other >= 0 && other < w->free_count;
-            for (int32_t a = 0; a < 3; a++)
-                for (int32_t c = 0; c < 3; c++)
-                    block[3 * a + c] = inside ? *band_entry(&w->sys, 3 * pin->node + a, 3 * other + c) : 0.0;
-        }
-    }
-    for (int32_t i = 0; i < w->pin_count; i++) {
-        const qpc_pin *pin = &w->pins[i];
-        double dv[3];
-        for (int32_t a = 0; a < 3; a++) dv[a] = w->v_frame[3 * pin->node + a] - w->v[3 * pin->node + a];
-        for (int32_t side = -1; side <= 1; side++) {
-            int32_t other = pin->node + side;
-            if (other < 0 || other >= w->free_count) continue;
-            for (int32_t a = 0; a < 3; a++)
-                for (int32_t c = 0; c < 3; c++) {
-                    double *entry = band_entry(&w->sys, 3 * pin->node + a, 3 * other + c);
-                    if (side != 0) w->b[3 * other + c] -= *entry * dv[a];
-                    if (side != 0 || a >= c) *entry = side == 0 && a == c ? 1.0 : 0.0;
-                }
-        }
-    }
-    for (int32_t i = 0; i < w->pin_count; i++)
-        for (int32_t a = 0; a < 3; a++) {
-            int32_t k = 3 * w->pins[i].node + a;
-            w->b[k] = w->v_frame[k] - w->v[k];
-        }
-}
-
-/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, factored. At the start of a step u = v, sign = -1
-/// (eq. 1 of the paper, its misprint corrected); at a Newton iterate u = dv, sign = +1.
-static qpc_status assemble(qpc_world *w, double h, const double *x, const double *u, double sign, qpc_error *err) {
-    int64_t t = clock_ns(CLOCK_MONOTONIC);
-    int32_t n = 3 * w->free_count;
-    memset(w->f, 0, (size_t)n * sizeof(double));
-    qpc_springs_force(&w->springs, x, w->f);
-    for (int32_t i = 0; i < w->free_count; i++) {
-        double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};
-        for (int32_t a = 0; a < 3; a++)
-            w->b[3 * i + a] = h * (w->f[3 * i + a] + w->mass[i] * g[a] + w->force[3 * i + a]);
-    }
-    qpc_linsys_clear(&w->sys);
-    if (w->integrator == QPC_IMPLICIT_EULER) {
-        memset(w->Hu, 0, (size_t)n * sizeof(double));
-        qpc_springs_stiffness(&w->springs, x, u, h, &w->sys, w->Hu);
-        for (int32_t i = 0; i < n; i++) w->b[i] += sign * h * h * w->Hu[i];
-    }
-    for (int32_t i = 0; i < n; i++) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
-    eliminate_pins(w);
-    qpc_status st = qpc_linsys_factor(&w->sys, err);
-    w->report->factorizations++;
-    lap(&t, &w->report->ns_assemble);
-    return st;
-}
-
-// ---- rows ----
-
-static uint64_t strain_key(int32_t spring, bool maximum) {
-    return UINT64_C(1) << 63 | (uint64_t)(maximum ? 1 : 0) << 62 | (uint64_t)(uint32_t)spring;
-}
-
-static qpc_row_frame frame_of(const qpc_world *w, double h) {
-    return (qpc_row_frame){w->node_count, w->row_dof, w->x, w->v_frame, h};
-}
-
-/// Length and direction (from the second node to the first) of a spring at x.
-static double spring_direction(const qpc_world *w, int32_t spring, const double *x, qpc_vec3 *ret_n) {
-    int32_t i = w->spring_node[spring];
-    qpc_vec3 d = v3_sub(v3_load(x + 3 * i), v3_load(x + 3 * (i + 1)));
-    double length = v3_norm(d);
-    *ret_n = length > 0.0 ? v3_scale(1.0 / length, d) : v3(1.0, 0.0, 0.0);
-    return length;
-}
-
-static qpc_status add_strain_row(qpc_world *w, double h, int32_t spring, qpc_vec3 n, bool maximum, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, h);
-    double limit = maximum ? w->spring_max[spring] : w->spring_min[spring];
-    return qpc_rows_add_strain(&w->rows, &frame, w->spring_node[spring], n, maximum, limit, strain_key(spring, maximum),
-                               spring, err);
-}
-
-/// Strain rows: springs near a limit at x or in the motion on trial, and those that had a cut.
-static qpc_status add_strain_rows(qpc_world *w, double h, const double *x, qpc_error *err) {
-    if (!w->any_limit) return QPC_OK;
-    for (int32_t s = 0; s < w->springs.count; s++) {
-        qpc_vec3 n;
-        double length = spring_direction(w, s, x, &n);
-        bool above = length > 0.98 * w->spring_max[s], below = length < 1.02 * w->spring_min[s];
-        qpc_status st = QPC_OK;
-        if (above || (w->limit_on[s] & 1U) != 0) st = add_strain_row(w, h, s, n, true, err);
-        if (st == QPC_OK && (below || (w->limit_on[s] & 2U) != 0)) st = add_strain_row(w, h, s, n, false, err);
-        if (st != QPC_OK) return st;
-    }
-    return QPC_OK;
-}
-
-static qpc_status hold(qpc_world *w, const qpc_contact *contact, qpc_error *err) {
-    if (!qpc_array_push(&w->held, *contact)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", w->held.count);
-    return QPC_OK;
-}
-
-/// Gap of a contact's own points along its normal at x: n . sum w x, m.
-static double gap_at(const qpc_contact *c, const double *x) {
-    qpc_vec3 d = v3(0.0, 0.0, 0.0);
-    for (int k = 0; k < 4; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
-    return v3_dot(c->n, d);
-}
-
-/// Merge what was re-detected at the latest iterate (probe) into what this attempt has re-detected so
-/// far. Rows are never dropped between iterates, only renewed, so that the iteration cannot flip
-/// between neighbouring features for ever. Both lists are sorted by key.
-static qpc_status merge_predicted(qpc_world *w, qpc_error *err) {
-    const qpc_contacts *a = &w->predicted, *b = &w->probe;
-    if (!qpc_array_reserve(&w->merged, (int64_t)a->count + b->count))
-        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", a->count + b->count);
-    qpc_contact *out = w->merged.data;
-    int32_t i = 0, k = 0, count = 0;
-    while (i < a->count || k < b->count) {
-        if (k >= b->count || (i < a->count && a->data[i].key < b->data[k].key)) {
-            out[count++] = a->data[i++];
-            continue;
-        }
-        const qpc_contact *c = &b->data[k++];
-        while (i < a->count && a->data[i].key == c->key) i++; // renewed
-        // A pair that lay on the other side at the start is left to continuous detection.
-        if (gap_at(c, w->x) > 0.0) out[count++] = *c;
-    }
-    w->merged.count = count;
-    qpc_contacts swap = w->predicted;
-    w->predicted = w->merged;
-    w->merged = swap;
-    return QPC_OK;
-}
-
-/// Rows of the contacts re-detected at predicted ends. The push of a deep one is capped.
-static qpc_status add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, h);
-    for (int32_t i = 0; i < w->predicted.count; i++) {
-        const qpc_contact *c = &w->predicted.data[i];
-        double depth = c->distance - c->separation, floor = -REDETECTED_DEPTH * c->separation;
-        double separation = depth < floor ? c->distance - floor : c->separation;
-        qpc_status st = hold(w, c, err);
-        if (st == QPC_OK)
-            st = qpc_rows_add_contact(&w->rows, &frame, c, separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
-        if (st != QPC_OK) return st;
-    }
-    return QPC_OK;
-}
-
-static qpc_status add_impact_row(qpc_world *w, double h, const qpc_contact *c, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, h);
-    double floor = (c->flags & QPC_CONTACT_AT_START) != 0 ? -w->solver.recovery_speed * h : -HUGE_VAL;
-    qpc_status st = hold(w, c, err);
-    if (st != QPC_OK) return st;
-    return qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);
-}
-
-static void clear_rows(qpc_world *w) {
-    qpc_rows_clear(&w->rows);
-    w->held.count = 0;
-}
-
-// ---- warm multipliers ----
-
-/// Keep the multipliers of the rows just solved, sorted by key.
-static qpc_status keep_warm(qpc_world *w, double h, qpc_error *err) {
-    const qpc_rows *rows = &w->rows;
-    if (rows->m > w->warm_capacity) {
-        int32_t capacity = rows->m + rows->m / 2 + 64;
-        uint64_t *keys = qpc_realloc_array(w->warm_key, (size_t)capacity, sizeof *keys);
-        if (keys != NULL) w->warm_key = keys;
-        double *lambda = qpc_realloc_array(w->warm_lambda, (size_t)capacity, sizeof *lambda);
-        if (lambda != NULL) w->warm_lambda = lambda;
-        if (keys == NULL || lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", capacity);
-        w->warm_capacity = capacity;
-    }
-    // Insertion sort of the few positive ones: rows come nearly sorted. Equal keys are summed up.
-    int32_t count = 0;
-    for (int32_t i = 0; i < rows->m; i++) {
-        if (!(rows->lambda[i] > 0.0)) continue;
-        int32_t at = count;
-        while (at > 0 && w->warm_key[at - 1] > rows->key[i]) at--;
-        if (at > 0 && w->warm_key[at - 1] == rows->key[i]) {
-            w->warm_lambda[at - 1] += rows->lambda[i];
-            continue;
-        }
-        memmove(w->warm_key + at + 1, w->warm_key + at, (size_t)(count - at) * sizeof *w->warm_key);
-        memmove(w->warm_lambda + at + 1, w->warm_lambda + at, (size_t)(count - at) * sizeof *w->warm_lambda);
-        w->warm_key[at] = rows->key[i];
-        w->warm_lambda[at] = rows->lambda[i];
-        count++;
-    }
-    w->warm_count = count;
-    w->warm_h = h;
-    return QPC_OK;
-}
-
-static void start_warm(qpc_world *w, double h) {
-    qpc_rows_warm_start(&w->rows, w->warm_key, w->warm_lambda, w->warm_count);
-    if (w->warm_h != h) // impulses of resting contacts are forces times h
-        for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] *= h / w->warm_h;
-}
-
-// ---- solving ----
-
-/// What an attempt has found out about itself.
-typedef struct trial {
-    double h, left;
-    bool cautious;                  // rows at x and of hits only, see predict()
-    bool contradiction;             // rows of a bold attempt exclude each other
-    bool relaxed, stalled, limited; // outcome of its last QP
-    bool impact;                    // something would come closer than the acceptance distance
-    double toi;                     // least time of impact then
-    double excess;                  // energy test: max of both figures over the scale
-    double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
-    double energy_scale, energy_step, energy_drift;
-    int32_t newton, passes;
-    int32_t held_back;              // driven bodies and pins that are not let go all of their way
-    double relaxation;
-} trial;
-
-static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
-    r->engine = (int64_t)s->engine;
-    r->solver_iterations += s->iterations;
-    r->set_changes += s->adds + s->drops;
-    r->factorizations += s->factorizations;
-    r->solves += s->solves;
-    r->fallbacks += s->fell_back ? 1 : 0;
-    r->active = s->active;
-}
-
-/// Solve the QP of the rows into dv (multipliers in rows.lambda). Rows that contradict end a bold
-/// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
-static qpc_status solve(qpc_world *w, trial *t, double *dv, qpc_error *err) {
-    int64_t since = clock_ns(CLOCK_MONOTONIC);
-    qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
-    qpc_solver_options options = qpc_solver_options_default();
-    qpc_solver_report report;
-    options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
-    options.stat_tolerance = STAT_TOLERANCE;
-    options.perturbation = w->solver.perturbation;
-    qpc_status st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
-    if (st == QPC_OK) count_solve(w->report, &report);
-    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious) {
-        t->contradiction = true;
-        lap(&since, &w->report->ns_solve);
-        return QPC_OK;
-    }
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
-        double largest = 0.0;
-        st = qpc_relax(&qp, level, &w->arena, w->rows.c, &largest, err);
-        if (st == QPC_ERR_STATE) { // these rows alone cannot give way
-            st = QPC_OK;
-            continue;
-        }
-        if (st != QPC_OK) break;
-        t->relaxed = true;
-        t->relaxation = fmax(t->relaxation, largest);
-        st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
-        if (st == QPC_OK) count_solve(w->report, &report);
-    }
-    if (st != QPC_OK) return st;
-    t->stalled = report.outcome == QPC_OUTCOME_STALLED;
-    t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
-    for (int32_t i = 0; i < 3 * w->free_count; i++)
-        if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);
-    lap(&since, &w->report->ns_solve);
-    return keep_warm(w, t->h, err);
-}
-
-/// x1 = x + h (v + dv) for free nodes; driven and pinned ones are there already.
-static void place_end(qpc_world *w, double h, const double *dv) {
-    for (int32_t i = 0; i < w->free_count; i++) {
-        if (w->row_dof[i] < 0) continue;
-        for (int32_t a = 3 * i; a < 3 * i + 3; a++) w->x1[a] = w->x[a] + h * (w->v[a] + dv[a]);
-    }
-}
-
-/// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
-static double incremental_potential(qpc_world *w, double h, const double *dv) {
-    place_end(w, h, dv);
-    double phi = qpc_springs_energy(&w->springs, w->x1);
-    for (int32_t i = 0; i < w->free_count; i++) {
-        qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
-        phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));
-        phi -= v3_dot(v3_madd(force, w->mass[i], w->gravity), v3_sub(x1, v3_load(w->x + 3 * i)));
-    }
-    return phi;
-}
-
-/// sum lambda_i viol_i of the present rows at dv: the exact penalty of the merit function.
-static double row_penalty(const qpc_rows *rows, const double *dv) {
-    double sum = 0.0;
-    for (int32_t i = 0; i < rows->m; i++) {
-        double value = -rows->c[i];
-        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) value += rows->value[k] * dv[rows->column[k]];
-        if (value > 0.0) sum += rows->lambda[i] * value;
-    }
-    return sum;
-}
-
-/// Move from dv towards dv_try as far as the merit falls. Returns the largest change of a velocity, and
-/// whether the whole way was gone.
-static double backtrack(qpc_world *w, double h, bool *ret_full) {
-    int32_t n = 3 * w->free_count;
-    double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv);
-    double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
-    double alpha = 1.0;
-    for (int32_t i = 0; i < MAX_BACKTRACKS; i++, alpha *= 0.5) {
-        for (int32_t k = 0; k < n; k++) w->dv_best[k] = w->dv[k] + alpha * (w->dv_try[k] - w->dv[k]);
-        if (alpha == 1.0) memcpy(w->dv_best, w->dv_try, (size_t)n * sizeof(double));
-        double tried = incremental_potential(w, h, w->dv_best) + row_penalty(&w->rows, w->dv_best);
-        if (tried <= merit + 1e-12 * scale) break;
-    }
-    double change = 0.0;
-    for (int32_t k = 0; k < n; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
-    memcpy(w->dv, w->dv_best, (size_t)n * sizeof(double));
-    *ret_full = alpha == 1.0;
-    return change;
-}
-
-// ---- the parts of an attempt ----
-
-/// Rows of contacts by proximity at the start of the motion.
-static qpc_status add_near_rows(qpc_world *w, double h, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, h);
-    for (int32_t i = 0; i < w->near.count; i++) {
-        const qpc_contact *c = &w->near.data[i];
-        qpc_status st = hold(w, c, err);
-        if (st == QPC_OK)
-            st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
-        if (st != QPC_OK) return st;
-    }
-    return QPC_OK;
-}
-
-/// The rows of an attempt, linearised at its present end x1 (strain limits: at x before the first QP
-/// of a cautious one). Contacts: those re-detected so far, or when cautious those at the start; hits.
-static qpc_status make_rows(qpc_world *w, trial *t, const double *x_strain, qpc_error *err) {
-    int64_t since = clock_ns(CLOCK_MONOTONIC);
-    clear_rows(w);
-    qpc_status st = add_strain_rows(w, t->h, x_strain, err);
-    if (st == QPC_OK && !t->cautious) st = merge_predicted(w, err);
-    if (st == QPC_OK) st = t->cautious ? add_near_rows(w, t->h, err) : add_predicted_rows(w, t->h, err);
-    for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = add_impact_row(w, t->h, &w->impacts.data[i], err);
-    start_warm(w, t->h);
-    lap(&since, &w->report->ns_rows);
-    return st;
-}
-
-static qpc_status detect_near(qpc_world *w, const double *x, qpc_contacts *ret, qpc_error *err) {
-    int64_t since = clock_ns(CLOCK_MONOTONIC);
-    qpc_status st = qpc_detect_proximity(w->detector, x, w->solver.reach, ret, err);
-    lap(&since, &w->report->ns_detect);
-    return st;
-}
-
-/// The first QP. Bold: K, b and rows at the end x + h v that the present velocity would lead to, where a
-/// sliding cable is next to the right features already. Cautious, when such rows proved to exclude each other
-/// (a fast motion ends inside something): at x, as the paper has it; what comes after is found by continuous detection.
-static qpc_status predict(qpc_world *w, trial *t, qpc_error *err) {
-    qpc_status st;
-    if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
-    if (t->cautious) {
-        st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
-        w->near_valid = st == QPC_OK;
-        if (st == QPC_OK) st = assemble(w, t->h, w->x, w->v, -1.0, err);
-    } else {
-        memset(w->dv, 0, 3 * (size_t)w->free_count * sizeof(double));
-        place_end(w, t->h, w->dv);
-        st = detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) st = assemble(w, t->h, w->x1, w->dv, 1.0, err);
-    }
-    if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
-    if (st == QPC_OK) st = solve(w, t, w->dv, err);
-    if (st == QPC_OK) place_end(w, t->h, w->dv);
-    return st;
-}
-
-/// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles.
-static qpc_status correct(qpc_world *w, trial *t, double tolerance, qpc_error *err) {
-    if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
-    bool full = true;
-    double change = HUGE_VAL;
-    while (t->newton < w->solver.newton && change > tolerance && !t->contradiction) {
-        t->newton++;
-        qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) st = assemble(w, t->h, w->x1, w->dv, 1.0, err);
-        if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
-        if (st == QPC_OK) st = solve(w, t, w->dv_try, err);
-        if (st != QPC_OK || t->contradiction) return st;
-        change = backtrack(w, t->h, &full);
-        place_end(w, t->h, w->dv);
-    }
-    if (full) return QPC_OK;
-    // The last step was shortened: the answer is the QP's, the energy test judges it.
-    memcpy(w->dv, w->dv_try, (size_t)w->free_count * 3 * sizeof(double));
-    place_end(w, t->h, w->dv);
-    return QPC_OK;
-}
-
-static bool same_row(const qpc_contact *a, const qpc_contact *b) {
-    if (a->key != b->key || v3_norm2(v3_sub(a->n, b->n)) > 1e-16) return false;
-    for (int k = 0; k < 4; k++)
-        if (a->node[k] != b->node[k] || fabs(a->weight[k] - b->weight[k]) > 1e-8) return false;
-    return true;
-}
-
-/// Append rows for hits that have none yet; the number added.
-static qpc_status add_hits(qpc_world *w, trial *t, int32_t *ret_added, qpc_error *err) {
-    for (int32_t i = 0; i < w->probe.count; i++) {
-        const qpc_contact *hit = &w->probe.data[i];
-        bool known = false;
-        for (int32_t k = 0; k < w->impacts.count && !known; k++) known = same_row(hit, &w->impacts.data[k]);
-        if (known) continue;
-        if (!qpc_array_push(&w->impacts, *hit)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
-        qpc_status st = add_impact_row(w, t->h, hit, err);
-        if (st != QPC_OK) return st;
-        (*ret_added)++;
-    }
-    return QPC_OK;
-}
-
-/// Cutting planes for springs that the linearised rows let past their limit.
-static qpc_status add_cuts(qpc_world *w, trial *t, int32_t *ret_added, qpc_error *err) {
-    if (!w->any_limit) return QPC_OK;
-    for (int32_t s = 0; s < w->springs.count; s++) {
-        qpc_vec3 n;
-        double length = spring_direction(w, s, w->x1, &n);
-        bool above = length > w->spring_max[s] * (1.0 + STRAIN_SLACK), below = length < w->spring_min[s] * (1.0 - STRAIN_SLACK);
-        if (!above && !below) continue;
-        w->limit_on[s] |= above ? 1U : 2U;
-        qpc_status st = add_strain_row(w, t->h, s, n, above, err);
-        if (st != QPC_OK) return st;
-        (*ret_added)++;
-    }
-    return QPC_OK;
-}
-
-/// Continuous detection of x -> x1: append what is hit, solve again, until nothing is new. *ret_clean: the
-/// last detection found nothing at all.
-static qpc_status collide(qpc_world *w, trial *t, bool *ret_clean, qpc_error *err) {
-    *ret_clean = false;
-    for (;;) {
-        int64_t since = clock_ns(CLOCK_MONOTONIC);
-        int32_t added = 0;
-        qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_PASS_FACTOR, &w->probe, err);
-        lap(&since, &w->report->ns_detect);
-        if (st != QPC_OK) return st;
-        *ret_clean = w->probe.count == 0;
-        if (t->passes >= w->solver.passes) return QPC_OK;
-        w->report->hits += w->probe.count;
-        if ((st = add_hits(w, t, &added, err)) != QPC_OK) return st;
-        if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
-        lap(&since, &w->report->ns_rows);
-        if (added == 0) return QPC_OK;
-        t->passes++;
-        if ((st = solve(w, t, w->dv, err)) != QPC_OK || t->contradiction) return st;
-        place_end(w, t->h, w->dv);
-    }
-}
-
-/// The acceptance test of the motion x -> x1: nothing may come closer than the acceptance distance.
-static qpc_status accept(qpc_world *w, trial *t, bool clean, qpc_error *err) {
-    t->impact = false;
-    t->toi = 1.0;
-    if (clean) return QPC_OK; // nothing came within 0.95 of a separation, or 0.9 of a start distance
-    int64_t since = clock_ns(CLOCK_MONOTONIC);
-    qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_ACCEPT_FACTOR, &w->probe, err);
-    lap(&since, &w->report->ns_detect);
-    if (st != QPC_OK) return st;
-    t->impact = w->probe.count > 0;
-    for (int32_t i = 0; i < w->probe.count; i++) t->toi = fmin(t->toi, w->probe.data[i].toi);
-    return QPC_OK;
-}
-
-/// Impulse of the fixed-point constraint of pin i on its node over the motion: K dv + J'lambda - b there.
-static qpc_vec3 pin_impulse(const qpc_world *w, const qpc_pin *pin) {
-    qpc_vec3 r = v3_neg(pin->b);
-    for (int32_t side = -1; side <= 1; side++) {
-        int32_t other = pin->node + side;
-        if (other < 0 || other >= w->free_count) continue;
-        const double *B = pin->K + 9 * (side + 1), *dv = w->dv + 3 * other;
-        r.x += B[0] * dv[0] + B[1] * dv[1] + B[2] * dv[2];
-        r.y += B[3] * dv[0] + B[4] * dv[1] + B[5] * dv[2];
-        r.z += B[6] * dv[0] + B[7] * dv[1] + B[8] * dv[2];
-    }
-    return r;
-}
-
-/// Work of pins, driven bodies, applied forces; apart from it the work of rows that push outwards.
-static void add_work(qpc_world *w, trial *t) {
-    for (int32_t i = 0; i < w->pin_count; i++) {
-        qpc_vec3 impulse = pin_impulse(w, &w->pins[i]);
-        v3_store(w->reactions + 3 * i, impulse);
-    }
-    const qpc_rows *rows = &w->rows;
-    for (int32_t i = 0; i < rows->m; i++) {
-        double lambda = rows->lambda[i];
-        if (lambda == 0.0) continue;
-        if (rows->kind[i] == QPC_ROW_CONTACT) {
-            const qpc_contact *c = &w->held.data[rows->source[i]];
-            double opening = 0.0; // relative velocity along n at the end
-            for (int k = 0; k < 4; k++) {
-                int32_t node = c->node[k];
-                qpc_vec3 v = v3_load(w->v_frame + 3 * node);
-                if (node < w->free_count) v = v3_add(v3_load(w->v + 3 * node), v3_load(w->dv + 3 * node));
-                double part = c->weight[k] * v3_dot(c->n, v);
-                opening += part;
-                if (node >= w->free_count) t->work -= lambda * part; // a driven body pushes
-                for (int32_t p = 0; p < w->pin_count && node < w->free_count && w->row_dof[node] < 0; p++)
-                    if (w->pin_node[p] == node) // the pin holds against the contact
-                        v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
-            }
-            if (opening > 0.0) t->work_pushed += lambda * opening;
-        } else if (rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) {
-            int32_t s = rows->source[i], node = w->spring_node[s];
-            qpc_vec3 n;
-            spring_direction(w, s, w->x1, &n);
-            double sign = rows->kind[i] == QPC_ROW_STRAIN_MAX ? 1.0 : -1.0;
-            double opening = 0.0;
-            for (int32_t a = 0; a < 2; a++) {
-                qpc_vec3 v = v3_add(v3_load(w->v + 3 * (node + a)), v3_load(w->dv + 3 * (node + a)));
-                opening += (a == 0 ? 1.0 : -1.0) * v3_dot(n, v);
-                for (int32_t p = 0; p < w->pin_count && w->row_dof[node + a] < 0; p++)
-                    if (w->pin_node[p] == node + a)
-                        v3_store(w->reactions + 3 * p,
-                                 v3_madd(v3_load(w->reactions + 3 * p), lambda * sign * (a == 0 ? 1.0 : -1.0), n));
-            }
-            if (sign * opening < 0.0) t->work_pushed += lambda * fabs(opening);
-        }
-    }
-    for (int32_t i = 0; i < w->pin_count; i++) {
-        qpc_vec3 impulse = v3_load(w->reactions + 3 * i);
-        t->work += v3_dot(impulse, v3_load(w->v_frame + 3 * w->pins[i].node));
-    }
-    for (int32_t i = 0; i < 3 * w->free_count; i++) t->work += w->force[i] * (w->x1[i] - w->x[i]);
-}
-
-/// Energies at the end of the motion and the test of item 4: E+ - E - W and E+ - E0 - W within tolerance.
-static void test_energy(qpc_world *w, trial *t) {
-    double *v1 = w->dv_best; // free for use between solves
-    for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
-    t->energy = qpc_world_energy(w, w->x1, v1, &t->kinetic, &t->potential, &t->elastic);
-    t->work = t->work_pushed = 0.0;
-    add_work(w, t);
-    double weight = 0.0, g = v3_norm(w->gravity);
-    t->elastic_most = fmax(w->elastic_most, t->elastic);
-    t->height_low = w->height_low;
-    t->height_high = w->height_high;
-    for (int32_t i = 0; i < w->free_count; i++) {
-        weight += w->mass[i] * g;
-        double height = g > 0.0 ? -v3_dot(w->gravity, v3_load(w->x1 + 3 * i)) / g : 0.0;
-        double before = g > 0.0 ? -v3_dot(w->gravity, v3_load(w->x + 3 * i)) / g : 0.0;
-        t->height_low = fmin(t->height_low, fmin(height, before));
-        t->height_high = fmax(t->height_high, fmax(height, before));
-    }
-    // Multipliers of relaxed rows are not unique: what is gained then counts as pushed out.
-    if (t->relaxed) t->work_pushed = fmax(0.0, t->energy - w->energy - t->work);
-    t->energy_scale = w->kinetic_start + t->elastic_most;
-    if (t->height_high > t->height_low) t->energy_scale += weight * (t->height_high - t->height_low);
-    double scale = t->energy_scale > 1e-12 ? t->energy_scale : 1e-12;
-    double gained = t->work + t->work_pushed;
-    t->energy_step = (t->energy - w->energy - gained) / scale;
-    t->energy_drift = (t->energy - w->energy_start - (w->work + w->work_pushed) - gained) / scale;
-    t->excess = fmax(t->energy_step, t->energy_drift);
-}
-
-static qpc_status try_motion(qpc_world *w, trial *t, qpc_error *err) {
-    double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
-    bool clean = false;
-    w->impacts.count = 0;
-    w->predicted.count = 0;
-    qpc_motion_prepare(w, t->h, t->left);
-    qpc_status st = predict(w, t, err);
-    for (int32_t round = 0; st == QPC_OK && !t->contradiction && round < MAX_ROUNDS; round++) {
-        st = correct(w, t, tolerance, err);
-        if (st == QPC_OK && !t->contradiction) st = collide(w, t, &clean, err);
-        if (st != QPC_OK || t->contradiction) return st;
-        int64_t since = clock_ns(CLOCK_MONOTONIC);
-        test_energy(w, t);
-        lap(&since, &w->report->ns_certify);
-        // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
-        if (w->integrator != QPC_IMPLICIT_EULER || t->excess <= ENERGY_TOLERANCE || t->newton >= w->solver.newton) break;
-        tolerance *= 1e-2;
-    }
-    return st == QPC_OK && !t->contradiction ? accept(w, t, clean, err) : st;
-}
-
-static void count_attempt(qpc_world *w, const trial *t) {
-    w->report->newton += t->newton;
-    w->report->passes += t->passes;
-}
-
-/// Try again with rows at the start of the motion and those of hits; what drives is let go as `hold` says.
-static qpc_status attempt_cautiously(qpc_world *w, trial *t, qpc_error *err) {
-    count_attempt(w, t);
-    *t = (trial){.h = t->h, .left = t->left, .cautious = true, .held_back = t->held_back};
-    return try_motion(w, t, err);
-}
-
-static qpc_status attempt(qpc_world *w, trial *t, qpc_error *err) {
-    qpc_status st = try_motion(w, t, err);
-    if (st != QPC_OK || !t->contradiction) return st;
-    return attempt_cautiously(w, t, err);
-}
+static const double ABSURD_SPEED = 10.0; // times the fastest thing that explains it
+enum { MAX_HOLDS = 2 };
 
 // ---- state that a failed attempt gives back ----
 
@@ -720,7 +73,7 @@ static void restore_state(qpc_world *w, const saved_state *s) {
 
 // ---- commit ----
 
-static void count_certificate(qpc_world *w, const trial *t, const qpc_certificate *c) {
+static void count_certificate(qpc_world *w, const qpc_trial *t, const qpc_certificate *c) {
     qpc_step_report *r = w->report;
     r->stat = fmax(r->stat, c->stat);
     r->prim = fmax(r->prim, c->prim);
@@ -757,7 +110,7 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
         qpc_contact_info *out = &w->contact_info[count++];
         qpc_vec3 at = v3(0.0, 0.0, 0.0);
         for (int k = 0; k < (c->kind == QPC_CONTACT_VT ? 1 : 2); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * c->node[k]));
-        *out = (qpc_contact_info){.kind = c->kind, .gap = gap_at(c, w->x) - c->separation, .force = rows->lambda[i] / h, .key = c->key};
+        *out = (qpc_contact_info){.kind = c->kind, .gap = qpc_contact_gap_at(c, w->x) - c->separation, .force = rows->lambda[i] / h, .key = c->key};
         memcpy(out->body, c->surface, sizeof out->body);
         memcpy(out->feature, c->feature, sizeof out->feature);
         v3_store(out->position, at);
@@ -774,9 +127,16 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
     return QPC_OK;
 }
 
+/// The outcome of a step is the worst of its parts: fail-safe, relaxed, stalled, iteration limit, optimal.
+static void worsen(qpc_step_report *r, int64_t outcome) {
+    static const int rank[] = {[QPC_STEP_OPTIMAL] = 0, [QPC_STEP_ITERATION_LIMIT] = 1, [QPC_STEP_STALLED] = 2,
+                               [QPC_STEP_RELAXED] = 3, [QPC_STEP_FAILSAFE] = 4};
+    if (rank[outcome] > rank[r->outcome]) r->outcome = outcome;
+}
+
 /// Take over x1 and v + dv. cut: factors of bodies whose motion the fail-safe shortened, or NULL.
-static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *err) {
-    int64_t since = clock_ns(CLOCK_MONOTONIC);
+static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_error *err) {
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
     qpc_certificate certificate;
     qpc_status st = qpc_certify(&qp, w->dv, w->rows.lambda, &w->arena, &certificate, err);
@@ -805,11 +165,11 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     w->height_high = t->height_high;
     for (int32_t i = 0; i < 3 * w->pin_count; i++) w->reactions[i] /= t->h;
     st = publish_contacts(w, t->h, err);
-    lap(&since, &w->report->ns_certify);
+    qpc_lap(&since, &w->report->ns_certify);
 
     if (st == QPC_OK) st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
     w->near_valid = st == QPC_OK;
-    lap(&since, &w->report->ns_detect);
+    qpc_lap(&since, &w->report->ns_detect);
     qpc_step_report *r = w->report;
     r->kinetic = t->kinetic;
     r->potential = t->potential;
@@ -823,12 +183,12 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
     r->rows = w->rows.m;
     r->strain_rows = w->rows.m - w->held.count;
     r->relaxed = fmax(r->relaxed, t->relaxation);
-    bool gained = w->integrator == QPC_IMPLICIT_EULER && t->excess > ENERGY_TOLERANCE;
+    bool gained = w->integrator == QPC_IMPLICIT_EULER && t->excess > QPC_ENERGY_TOLERANCE;
     if (t->limited || gained || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
-        r->outcome = r->outcome == QPC_STEP_OPTIMAL ? QPC_STEP_ITERATION_LIMIT : r->outcome;
-    if (t->stalled && r->outcome <= QPC_STEP_ITERATION_LIMIT) r->outcome = QPC_STEP_STALLED;
-    if (t->relaxed) r->outcome = QPC_STEP_RELAXED;
-    if (cut != NULL || t->held_back > 0) r->outcome = QPC_STEP_FAILSAFE;
+        worsen(r, QPC_STEP_ITERATION_LIMIT);
+    if (t->stalled) worsen(r, QPC_STEP_STALLED);
+    if (t->relaxed) worsen(r, QPC_STEP_RELAXED);
+    if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
         if ((c->flags & QPC_CONTACT_NEAR_SELF) == 0) r->min_gap = fmin(r->min_gap, c->distance / c->separation);
@@ -837,13 +197,13 @@ static qpc_status commit(qpc_world *w, trial *t, const double *cut, qpc_error *e
 }
 
 /// Last resort: cut the motion before its first impact, group by group.
-static qpc_status commit_cut(qpc_world *w, trial *t, qpc_error *err) {
+static qpc_status commit_cut(qpc_world *w, qpc_trial *t, qpc_error *err) {
     double *scale = qpc_arena_array(&w->arena, (size_t)w->body_count, sizeof *scale);
     int32_t groups = 0;
     if (scale == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the fail-safe");
-    int64_t since = clock_ns(CLOCK_MONOTONIC);
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_status st = qpc_failsafe_cut(w, t->h, scale, &groups, err);
-    lap(&since, &w->report->ns_detect);
+    qpc_lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
     w->report->failsafe += groups;
     w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
@@ -853,7 +213,7 @@ static qpc_status commit_cut(qpc_world *w, trial *t, qpc_error *err) {
 
 /// Hold back what drives bodies into the impacts of the last attempt, first to a part of its way, then
 /// all of it, until an attempt is free of impacts or nothing driven is left.
-static qpc_status attempt_held_back(qpc_world *w, trial *t, qpc_error *err) {
+static qpc_status attempt_held_back(qpc_world *w, qpc_trial *t, qpc_error *err) {
     for (int32_t round = 0; round < MAX_HOLDS && t->impact; round++) {
         int32_t count = 0;
         double part = 1.0;
@@ -862,7 +222,7 @@ static qpc_status attempt_held_back(qpc_world *w, trial *t, qpc_error *err) {
         if (count == 0) continue;
         t->held_back += count;
         w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
-        if ((st = attempt_cautiously(w, t, err)) != QPC_OK) return st;
+        if ((st = qpc_trial_attempt_cautiously(w, t, err)) != QPC_OK) return st;
     }
     return QPC_OK;
 }
@@ -877,7 +237,7 @@ static bool lags(const qpc_world *w) {
     return false;
 }
 
-static void note_hold(qpc_world *w, const trial *t) {
+static void note_hold(qpc_world *w, const qpc_trial *t) {
     if (t->held_back == 0) return;
     w->report->failsafe += t->held_back;
     for (int32_t i = 0; i < w->body_count; i++) w->report->failsafe_scale = fmin(w->report->failsafe_scale, w->bodies[i].motion == QPC_KINEMATIC ? w->bodies[i].hold : 1.0);
@@ -897,29 +257,59 @@ static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
     return QPC_OK;
 }
 
+/// Rows that nearly exclude each other can leave, relaxed, a solution of absurd speed. Such a speed is far above all
+/// that moves, falls or is driven.
+static bool is_absurd(const qpc_world *w, const qpc_trial *t) {
+    if (!t->relaxed) return false;
+    double fast = w->min_separation / t->h + t->h * v3_norm(w->gravity), speed = 0.0;
+    for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
+    for (int32_t i = 0; i < w->free_count; i++) {
+        fast = fmax(fast, t->h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
+        speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(w->dv + 3 * i))));
+    }
+    return speed > ABSURD_SPEED * fast;
+}
+
+/// What is left then: everything free stops where it is; the fail-safe holds back what drives.
+static void stand_still(qpc_world *w, qpc_trial *t) {
+    for (int32_t i = 0; i < 3 * w->free_count; i++) {
+        if (w->row_dof[i / 3] < 0) continue;
+        w->dv[i] = -w->v[i];
+        w->x1[i] = w->x[i];
+    }
+    for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
+    w->warm_count = 0;
+    qpc_trial_test_energy(w, t);
+}
+
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
-    trial t = {.h = h, .left = left};
+    qpc_trial t = {.h = h, .left = left};
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
-    st = attempt(w, &t, err);
+    st = qpc_trial_attempt(w, &t, err);
     // Orders that contradicted before and still do: smaller steps would not help.
     if (st == QPC_OK && t.impact && t.relaxed && lags(w)) st = attempt_held_back(w, &t, err);
-    bool gained = w->integrator == QPC_IMPLICIT_EULER && t.excess > ENERGY_TOLERANCE;
+    if (st == QPC_OK && is_absurd(w, &t)) t.impact = true;
+    bool gained = w->integrator == QPC_IMPLICIT_EULER && t.excess > QPC_ENERGY_TOLERANCE;
     if (st == QPC_OK && (t.impact || gained) && depth < w->solver.halvings) {
         restore_state(w, &saved);
         w->report->halvings++;
-        count_attempt(w, &t);
+        qpc_trial_count(w, &t);
         st = advance(w, 0.5 * h, left, depth + 1, err);
         if (st == QPC_OK) st = keep_substate(w, w->time + (w->dt - left) + 0.5 * h, err);
         if (st == QPC_OK) st = advance(w, 0.5 * h, left - 0.5 * h, depth + 1, err);
         qpc_arena_rewind(&w->arena, mark);
         return st;
     }
-    if (st == QPC_OK && t.impact && !t.cautious) st = attempt_cautiously(w, &t, err);
+    if (st == QPC_OK && t.impact && !t.cautious) st = qpc_trial_attempt_cautiously(w, &t, err);
     if (st == QPC_OK && t.impact) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK && is_absurd(w, &t)) {
+        t.impact = true;
+        stand_still(w, &t);
+    }
     if (st == QPC_OK) {
         note_hold(w, &t);
         st = t.impact ? commit_cut(w, &t, err) : commit(w, &t, NULL, err);
@@ -959,13 +349,13 @@ static void finish_report(qpc_world *w) {
     qpc_springs_tension(&w->springs, w->x, w->tension);
     for (int32_t s = 0; s < w->springs.count; s++) {
         qpc_vec3 n;
-        r->max_strain = fmax(r->max_strain, fabs(spring_direction(w, s, w->x, &n) / w->rest_length[s] - 1.0));
+        r->max_strain = fmax(r->max_strain, fabs(qpc_spring_direction(w, s, w->x, &n) / w->rest_length[s] - 1.0));
     }
     r->arena_bytes = (int64_t)w->arena.high_water;
 }
 
 qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err) {
-    int64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC);
+    int64_t cpu = qpc_clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = qpc_clock_ns(CLOCK_MONOTONIC);
     uint64_t allocations = qpc_mem_thread_allocations();
     qpc_step_report unused;
     w->report = report != NULL ? report : &unused;
@@ -984,7 +374,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
         w->near_valid = false;
         return st;
     }
-    int64_t since = clock_ns(CLOCK_MONOTONIC);
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     w->step++;
     for (int32_t i = 0; i < w->substates.count; i += 1 + 3 * w->node_count)
         w->env.substep(w->env.user, w->step, w->substates.data[i], w->substates.data + i + 1, w->node_count);
@@ -992,9 +382,9 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     w->hash = qpc_world_state_hash(w);
     count_detection(w);
     finish_report(w);
-    lap(&since, &w->report->ns_certify);
+    qpc_lap(&since, &w->report->ns_certify);
     w->report->allocations = (int64_t)(qpc_mem_thread_allocations() - allocations);
-    w->report->ns_wall = clock_ns(CLOCK_MONOTONIC) - wall;
-    w->report->ns_total = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    w->report->ns_wall = qpc_clock_ns(CLOCK_MONOTONIC) - wall;
+    w->report->ns_total = qpc_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
     return QPC_OK;
 }

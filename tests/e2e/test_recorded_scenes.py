@@ -27,6 +27,7 @@ class RecordedScenes(unittest.TestCase):
                                  timeout=100 * TIME_SCALE)
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
             (file,) = (daemon.data / "runs").glob("*.qpc")
+            daemon.stop()  # the writer closes the run behind the last reply
             check = subprocess.run([str(BUILD / "tools" / "qpc-run-check"), str(file)],
                                    capture_output=True, text=True, timeout=100 * TIME_SCALE)
             self.assertEqual(check.returncode, 0, check.stdout + check.stderr)

@@ -140,6 +140,18 @@ def run_check(path):
     return run_program(build() / "tools" / "qpc-run-check", path, timeout=300)
 
 
+def destroy(client, world, run):
+    """world.destroy, and wait until the writer has closed the run file, which it does behind the reply."""
+    client.call("world.destroy", world=world)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        with contextlib.closing(sqlite3.connect(f"file:{run}?mode=ro", uri=True)) as db:
+            if db.execute("SELECT state FROM run").fetchone()[0] == "closed":
+                return
+        time.sleep(0.02)
+    raise AssertionError(f"{run.name} is not closed after 20 s")
+
+
 def scene_of(case, client):
     """scene/1 in the product's own keys; meshes are uploaded."""
     from wire import pack_array
@@ -187,8 +199,8 @@ def run_dynamics(path):
             positions = {name: reply["positions"][part] for name, part in slices.items()}
             checker.step(step, step == case["steps"], positions, reply["velocities"],
                          reply["summary"]["last"])
-        client.call("world.destroy", world=world)
         (run,) = run_files(server)
+        destroy(client, world, run)
         # every case, asked for or not: the promise holds anyhow
         result = run_check(run)
         need(result.returncode == 0, f"qpc-run-check: {result.stdout.strip()} {result.stderr.strip()}")
@@ -271,7 +283,7 @@ def storage_s01(quick):
             need(most < 16 << 20, f"wal of {most} bytes without a reader")
         blocked = [line for line in server.log().splitlines() if "checkpoint" in line]
         need(len(blocked) <= 2, f"{len(blocked)} log lines about the checkpoint")
-        client.call("world.destroy", world=world)
+        destroy(client, world, run)
         contiguous(frames_of(run), run.name)
 
 
@@ -309,7 +321,7 @@ def storage_s02(quick):
             thread.join()
         need(slowest[0] < 1, f"an answer took {slowest[0]:.2f} s")
         reached = client.call("world.step", world=world, n=1)["reached"]
-        client.call("world.destroy", world=world)
+        destroy(client, world, run)
         steps = frames_of(run)
         contiguous(steps, run.name)
         need(steps[-1] == reached, f"frames end at {steps[-1]}, the world at {reached}")
@@ -353,7 +365,7 @@ def storage_s03(quick):
         world = client.call("world.create", scene=long_cable(full="drop"))["world"]
         (run,) = run_files(server)
         full_disk(server, client, world, run, 1)
-        client.call("world.destroy", world=world)
+        client.call("world.destroy", world=world)  # the run cannot be closed: it stays full
         steps = frames_of(run)
         contiguous(steps[:50], run.name)
     # a: a small file system, enlarged later
@@ -372,7 +384,7 @@ def storage_s03(quick):
             time.sleep(2)
             before = client.call("world.step", world=world, n=1)["reached"]
             client.call("world.step", world=world, n=20)
-            client.call("world.destroy", world=world)
+            destroy(client, world, run)
             steps = frames_of(run)
             contiguous(steps[:50], run.name)
             need(steps[-1] > before, f"recording did not resume: last frame {steps[-1]}, step {before}")

@@ -162,7 +162,7 @@ static void qp_case(const char *path, const qpc_value *c) {
                 double *relaxed_c = malloc((size_t)m * sizeof *relaxed_c);
                 if (relaxed_c == NULL) exit(2);
                 memcpy(relaxed_c, rhs, (size_t)m * sizeof *relaxed_c);
-                status = qpc_relax(&qp, 1, &arena, relaxed_c, &relaxed, &err);
+                status = qpc_relax(&qp, 1, QPC_RELAX_EXACT, &arena, relaxed_c, &relaxed, &err);
                 free(relaxed_c);
             }
             double seconds = now() - start;

@@ -20,7 +20,7 @@ static void stored_relaxations_are_found(void **state) {
         double *c = calloc(m, sizeof *c), *x = calloc(n, sizeof *x), *l = calloc(m, sizeof *l);
         double largest = 0, most = 0;
         memcpy(c, p.c, m * sizeof *c);
-        assert_ok(qpc_relax(&p.qp, 1, &arena, c, &largest, &err), &err);
+        assert_ok(qpc_relax(&p.qp, 1, QPC_RELAX_EXACT, &arena, c, &largest, &err), &err);
         for (size_t i = 0; i < m; i++)
             if (fabs(p.relax[i]) > most) most = fabs(p.relax[i]);
         for (size_t i = 0; i < m; i++) {
@@ -76,7 +76,7 @@ static void only_rows_of_the_level_give_way(void **state) {
     double c[4], largest;
     squeeze();
     memcpy(c, small.c, sizeof c);
-    assert_ok(qpc_relax(&small.qp, 2, &arena, c, &largest, &err), &err);
+    assert_ok(qpc_relax(&small.qp, 2, QPC_RELAX_EXACT, &arena, c, &largest, &err), &err);
     assert_near(c[0], 1, 1e-8);
     assert_near(c[3], 1, 1e-8);
     assert_near(c[1], -1, 0);
@@ -84,7 +84,7 @@ static void only_rows_of_the_level_give_way(void **state) {
     assert_near(largest, 1, 1e-8);
     // Contacts too: min s0^2 + s1^2 + s3^2 with x <= s0, x <= s3, x >= 1 - s1: x = 1/3
     memcpy(c, small.c, sizeof c);
-    assert_ok(qpc_relax(&small.qp, 1, &arena, c, &largest, &err), &err);
+    assert_ok(qpc_relax(&small.qp, 1, QPC_RELAX_EXACT, &arena, c, &largest, &err), &err);
     assert_near(c[0], 1.0 / 3, 1e-8);
     assert_near(c[3], 1.0 / 3, 1e-8);
     assert_near(c[1], -1.0 / 3, 1e-8);
@@ -97,12 +97,12 @@ static void what_the_level_cannot_mend_is_refused(void **state) {
     double c[4], largest = 77;
     squeeze();
     memcpy(c, small.c, sizeof c);
-    assert_fails(qpc_relax(&small.qp, 3, &arena, c, &largest, &err), QPC_ERR_STATE, &err,
+    assert_fails(qpc_relax(&small.qp, 3, QPC_RELAX_EXACT, &arena, c, &largest, &err), QPC_ERR_STATE, &err,
                  "priority 3");
     small.priority[1] = 0; // now the strain rows could, but at level 2 only
     small.priority[0] = small.priority[3] = 0;
     small.priority[2] = 2; // an idle row is there to relax, and does not help
-    assert_fails(qpc_relax(&small.qp, 2, &arena, c, &largest, &err), QPC_ERR_STATE, &err,
+    assert_fails(qpc_relax(&small.qp, 2, QPC_RELAX_EXACT, &arena, c, &largest, &err), QPC_ERR_STATE, &err,
                  "contradict");
     assert_memory_equal(c, small.c, sizeof c);
     assert_near(largest, 77, 0);
@@ -115,7 +115,7 @@ static void feasible_rows_stay_as_they_are(void **state) {
     squeeze();
     small.c[1] = 1; // -x <= 1
     memcpy(c, small.c, sizeof c);
-    assert_ok(qpc_relax(&small.qp, 1, &arena, c, &largest, &err), &err);
+    assert_ok(qpc_relax(&small.qp, 1, QPC_RELAX_EXACT, &arena, c, &largest, &err), &err);
     assert_near(largest, 0, 1e-12);
     for (int32_t i = 0; i < 4; i++) assert_near(c[i], small.c[i], 1e-12);
 }
@@ -131,7 +131,7 @@ static void an_empty_row_gives_way_by_its_bound(void **state) {
     small.c[1] = -0.25; // 0 <= -0.25
     smallqp_build(&small);
     memcpy(c, small.c, sizeof c);
-    assert_ok(qpc_relax(&small.qp, 1, &arena, c, &largest, &err), &err);
+    assert_ok(qpc_relax(&small.qp, 1, QPC_RELAX_EXACT, &arena, c, &largest, &err), &err);
     assert_near(c[1], 0, 1e-9);
     assert_near(largest, 0.25, 1e-9);
 }
@@ -144,7 +144,7 @@ static void out_of_memory_leaves_c(void **state) {
         qpc_error err = {0};
         double c[4], largest;
         memcpy(c, small.c, sizeof c);
-        if (!qpc_faults_ended(&f, qpc_relax(&small.qp, 1, &own, c, &largest, &err)))
+        if (!qpc_faults_ended(&f, qpc_relax(&small.qp, 1, QPC_RELAX_EXACT, &own, c, &largest, &err)))
             assert_memory_equal(c, small.c, sizeof c);
         qpc_arena_fini(&own);
     }

@@ -103,8 +103,8 @@ static void the_scene_hash_sees_what_changes_bits_and_nothing_else(void **state)
         "{'bodies':[" CABLE "],'dt':0.01}",
         "{'dt':0.01,'bodies':[" CABLE "]}",
         "{'name':'x','bodies':[" CABLE "],'dt':0.01,'record':{'frames':2}}",
-        "{'bodies':[{'kind':'cable','name':'other','nodes':[[0,1,0],[0.1,1,0],[0.2,1,0]],'mass':1e-1,'stiffness':1000.0,'radius':0.01}],"
-        "'dt':0.01}",
+        ("{'bodies':[{'kind':'cable','name':'other','nodes':[[0,1,0],[0.1,1,0],[0.2,1,0]],'mass':1e-1,'stiffness':1000.0,"
+         "'radius':0.01}],'dt':0.01}"),
     };
     static const char *const other[] = {
         "{'bodies':[" CABLE "],'dt':0.02}",

@@ -1,0 +1,304 @@
+/// One try of a motion of length h:
+///
+///   predict   K, b and rows where the present velocity leads to, QP
+///   correct   Newton on the incremental potential with re-detected rows
+///   collide   passes of continuous detection, each hit a row
+///   then the energy test (tightened correction if it fails) and the acceptance test
+///
+/// The paper's "goto 2" is two loops here, the Newton correction and the passes, kept apart.
+#include "engine/world/attempt.h"
+
+#include <string.h>
+
+static const double STAT_TOLERANCE = 1e-6;
+static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
+static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
+enum { MAX_ROUNDS = 3, MAX_BACKTRACKS = 6, MOST_RELAXATIONS = 8, RELAX_STEPS = 6 };
+
+// ---- solving ----
+
+
+static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
+    r->engine = (int64_t)s->engine;
+    r->solver_iterations += s->iterations;
+    r->set_changes += s->adds + s->drops;
+    r->factorizations += s->factorizations;
+    r->solves += s->solves;
+    r->fallbacks += s->fell_back ? 1 : 0;
+    r->active = s->active;
+}
+
+/// Solve the QP of the rows into dv (multipliers in rows.lambda). Rows that contradict end a bold
+/// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
+static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) {
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
+    qpc_solver_options options = qpc_solver_options_default();
+    qpc_solver_report report;
+    options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
+    options.stat_tolerance = STAT_TOLERANCE;
+    options.perturbation = w->solver.perturbation;
+    qpc_status st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
+    if (st == QPC_OK) count_solve(w->report, &report);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious) {
+        t->contradiction = true;
+        qpc_lap(&since, &w->report->ns_solve);
+        return QPC_OK;
+    }
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
+        double largest = 0.0;
+        if (++t->relaxations > MOST_RELAXATIONS) { // passes that go on contradicting: acceptance decides
+            t->passes = w->solver.passes;
+            break;
+        }
+        st = qpc_relax(&qp, level, RELAX_STEPS, &w->arena, w->rows.c, &largest, err);
+        if (st == QPC_ERR_STATE) { // these rows alone cannot give way
+            st = QPC_OK;
+            continue;
+        }
+        if (st != QPC_OK) break;
+        t->relaxed = true;
+        t->relaxation = fmax(t->relaxation, largest);
+        st = qpc_solve(w->solver.id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
+        if (st == QPC_OK) count_solve(w->report, &report);
+    }
+    if (st != QPC_OK) return st;
+    t->stalled = report.outcome == QPC_OUTCOME_STALLED;
+    t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
+    for (int32_t i = 0; i < 3 * w->free_count; i++)
+        if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);
+    qpc_lap(&since, &w->report->ns_solve);
+    return qpc_step_keep_warm(w, t->h, err);
+}
+
+/// x1 = x + h (v + dv) for free nodes; driven and pinned ones are there already.
+static void place_end(qpc_world *w, double h, const double *dv) {
+    for (int32_t i = 0; i < w->free_count; i++) {
+        if (w->row_dof[i] < 0) continue;
+        for (int32_t a = 3 * i; a < 3 * i + 3; a++) w->x1[a] = w->x[a] + h * (w->v[a] + dv[a]);
+    }
+}
+
+/// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
+static double incremental_potential(qpc_world *w, double h, const double *dv) {
+    place_end(w, h, dv);
+    double phi = qpc_springs_energy(&w->springs, w->x1);
+    for (int32_t i = 0; i < w->free_count; i++) {
+        qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
+        phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));
+        phi -= v3_dot(v3_madd(force, w->mass[i], w->gravity), v3_sub(x1, v3_load(w->x + 3 * i)));
+    }
+    return phi;
+}
+
+/// sum lambda_i viol_i of the present rows at dv: the exact penalty of the merit function.
+static double row_penalty(const qpc_rows *rows, const double *dv) {
+    double sum = 0.0;
+    for (int32_t i = 0; i < rows->m; i++) {
+        double value = -rows->c[i];
+        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) value += rows->value[k] * dv[rows->column[k]];
+        if (value > 0.0) sum += rows->lambda[i] * value;
+    }
+    return sum;
+}
+
+/// Move from dv towards dv_try as far as the merit falls. Returns the largest change of a velocity, and
+/// whether the whole way was gone.
+static double backtrack(qpc_world *w, double h, bool *ret_full) {
+    int32_t n = 3 * w->free_count;
+    double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv);
+    double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
+    double alpha = 1.0;
+    for (int32_t i = 0; i < MAX_BACKTRACKS; i++, alpha *= 0.5) {
+        for (int32_t k = 0; k < n; k++) w->dv_best[k] = w->dv[k] + alpha * (w->dv_try[k] - w->dv[k]);
+        if (alpha == 1.0) memcpy(w->dv_best, w->dv_try, (size_t)n * sizeof(double));
+        double tried = incremental_potential(w, h, w->dv_best) + row_penalty(&w->rows, w->dv_best);
+        if (tried <= merit + 1e-12 * scale) break;
+    }
+    double change = 0.0;
+    for (int32_t k = 0; k < n; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
+    memcpy(w->dv, w->dv_best, (size_t)n * sizeof(double));
+    *ret_full = alpha == 1.0;
+    return change;
+}
+
+// ---- the parts of an attempt ----
+
+/// The rows of an attempt, linearised at its present end x1 (strain limits: at x before the first QP
+/// of a cautious one). Contacts: those re-detected so far, or when cautious those at the start; hits.
+static qpc_status make_rows(qpc_world *w, qpc_trial *t, const double *x_strain, qpc_error *err) {
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_step_clear_rows(w);
+    qpc_status st = qpc_step_add_strain_rows(w, t->h, x_strain, err);
+    if (st == QPC_OK && !t->cautious) st = qpc_step_merge_predicted(w, err);
+    if (st == QPC_OK) st = t->cautious ? qpc_step_add_near_rows(w, t->h, err) : qpc_step_add_predicted_rows(w, t->h, err);
+    for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = qpc_step_add_impact_row(w, t->h, &w->impacts.data[i], err);
+    qpc_step_start_warm(w, t->h);
+    qpc_lap(&since, &w->report->ns_rows);
+    return st;
+}
+
+static qpc_status detect_near(qpc_world *w, const double *x, qpc_contacts *ret, qpc_error *err) {
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_status st = qpc_detect_proximity(w->detector, x, w->solver.reach, ret, err);
+    qpc_lap(&since, &w->report->ns_detect);
+    return st;
+}
+
+/// The first QP. Bold: K, b and rows at the end x + h v that the present velocity would lead to, where a
+/// sliding cable is next to the right features already. Cautious, when such rows proved to exclude each other
+/// (a fast motion ends inside something): at x, as the paper has it; what comes after is found by continuous detection.
+static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    qpc_status st;
+    if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
+    if (t->cautious) {
+        st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
+        w->near_valid = st == QPC_OK;
+        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x, w->v, -1.0, err);
+    } else {
+        memset(w->dv, 0, 3 * (size_t)w->free_count * sizeof(double));
+        place_end(w, t->h, w->dv);
+        st = detect_near(w, w->x1, &w->probe, err);
+        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0, err);
+    }
+    if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
+    if (st == QPC_OK) st = solve(w, t, w->dv, err);
+    if (st == QPC_OK) place_end(w, t->h, w->dv);
+    return st;
+}
+
+/// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles.
+static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, qpc_error *err) {
+    if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
+    bool full = true;
+    double change = HUGE_VAL;
+    while (t->newton < w->solver.newton && change > tolerance && !t->contradiction) {
+        t->newton++;
+        qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
+        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0, err);
+        if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
+        if (st == QPC_OK) st = solve(w, t, w->dv_try, err);
+        if (st != QPC_OK || t->contradiction) return st;
+        change = backtrack(w, t->h, &full);
+        place_end(w, t->h, w->dv);
+    }
+    if (full) return QPC_OK;
+    // The last step was shortened: the answer is the QP's, the energy test judges it.
+    memcpy(w->dv, w->dv_try, (size_t)w->free_count * 3 * sizeof(double));
+    place_end(w, t->h, w->dv);
+    return QPC_OK;
+}
+
+static bool same_row(const qpc_contact *a, const qpc_contact *b) {
+    if (a->key != b->key || v3_norm2(v3_sub(a->n, b->n)) > 1e-16) return false;
+    for (int k = 0; k < 4; k++)
+        if (a->node[k] != b->node[k] || fabs(a->weight[k] - b->weight[k]) > 1e-8) return false;
+    return true;
+}
+
+/// Append rows for hits that have none yet; the number added.
+static qpc_status add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
+    for (int32_t i = 0; i < w->probe.count; i++) {
+        const qpc_contact *hit = &w->probe.data[i];
+        bool known = false;
+        for (int32_t k = 0; k < w->impacts.count && !known; k++) known = same_row(hit, &w->impacts.data[k]);
+        if (known) continue;
+        if (!qpc_array_push(&w->impacts, *hit)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
+        qpc_status st = qpc_step_add_impact_row(w, t->h, hit, err);
+        if (st != QPC_OK) return st;
+        (*ret_added)++;
+    }
+    return QPC_OK;
+}
+
+/// Cutting planes for springs that the linearised rows let past their limit.
+static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
+    if (!w->any_limit) return QPC_OK;
+    for (int32_t s = 0; s < w->springs.count; s++) {
+        qpc_vec3 n;
+        double length = qpc_spring_direction(w, s, w->x1, &n);
+        bool above = length > w->spring_max[s] * (1.0 + STRAIN_SLACK), below = length < w->spring_min[s] * (1.0 - STRAIN_SLACK);
+        if (!above && !below) continue;
+        w->limit_on[s] |= above ? 1U : 2U;
+        qpc_status st = qpc_step_add_strain_row(w, t->h, s, n, above, err);
+        if (st != QPC_OK) return st;
+        (*ret_added)++;
+    }
+    return QPC_OK;
+}
+
+/// Continuous detection of x -> x1: append what is hit, solve again, until nothing is new. *ret_clean: the
+/// last detection found nothing at all.
+static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error *err) {
+    *ret_clean = false;
+    for (;;) {
+        int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+        int32_t added = 0;
+        qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_PASS_FACTOR, &w->probe, err);
+        qpc_lap(&since, &w->report->ns_detect);
+        if (st != QPC_OK) return st;
+        *ret_clean = w->probe.count == 0;
+        if (t->passes >= w->solver.passes) return QPC_OK;
+        w->report->hits += w->probe.count;
+        if ((st = add_hits(w, t, &added, err)) != QPC_OK) return st;
+        if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
+        qpc_lap(&since, &w->report->ns_rows);
+        if (added == 0) return QPC_OK;
+        t->passes++;
+        if ((st = solve(w, t, w->dv, err)) != QPC_OK || t->contradiction) return st;
+        place_end(w, t->h, w->dv);
+    }
+}
+
+/// The acceptance test of the motion x -> x1: nothing may come closer than the acceptance distance.
+static qpc_status accept(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err) {
+    t->impact = false;
+    t->toi = 1.0;
+    if (clean) return QPC_OK; // nothing came within 0.95 of a separation, or 0.9 of a start distance
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_ACCEPT_FACTOR, &w->probe, err);
+    qpc_lap(&since, &w->report->ns_detect);
+    if (st != QPC_OK) return st;
+    t->impact = w->probe.count > 0;
+    for (int32_t i = 0; i < w->probe.count; i++) t->toi = fmin(t->toi, w->probe.data[i].toi);
+    return QPC_OK;
+}
+
+static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
+    bool clean = false;
+    w->impacts.count = 0;
+    w->predicted.count = 0;
+    qpc_motion_prepare(w, t->h, t->left);
+    qpc_status st = predict(w, t, err);
+    for (int32_t round = 0; st == QPC_OK && !t->contradiction && round < MAX_ROUNDS; round++) {
+        st = correct(w, t, tolerance, err);
+        if (st == QPC_OK && !t->contradiction) st = collide(w, t, &clean, err);
+        if (st != QPC_OK || t->contradiction) return st;
+        int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+        qpc_trial_test_energy(w, t);
+        qpc_lap(&since, &w->report->ns_certify);
+        // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
+        if (w->integrator != QPC_IMPLICIT_EULER || t->excess <= QPC_ENERGY_TOLERANCE || t->newton >= w->solver.newton) break;
+        tolerance *= 1e-2;
+    }
+    return st == QPC_OK && !t->contradiction ? accept(w, t, clean, err) : st;
+}
+
+void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
+    w->report->newton += t->newton;
+    w->report->passes += t->passes;
+}
+
+/// Try again with rows at the start of the motion and those of hits; what drives is let go as `hold` says.
+qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    qpc_trial_count(w, t);
+    *t = (qpc_trial){.h = t->h, .left = t->left, .cautious = true, .held_back = t->held_back};
+    return try_motion(w, t, err);
+}
+
+qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    qpc_status st = try_motion(w, t, err);
+    if (st != QPC_OK || !t->contradiction) return st;
+    return qpc_trial_attempt_cautiously(w, t, err);
+}

@@ -1,0 +1,80 @@
+/// Inside of a step: the files that share one attempt at a motion.
+///
+///   linearise.c   K and b, rows, warm multipliers: what a QP of the step is made of
+///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
+///   energy.c      work, reactions and the energy test of a try
+///   step.c        halving, holding back, cutting, committing; the report
+///
+/// Everything runs on the one thread that is in the world.
+#ifndef QPC_ENGINE_WORLD_ATTEMPT_H
+#define QPC_ENGINE_WORLD_ATTEMPT_H
+
+#include "engine/world/world.h"
+
+#include <time.h>
+
+#define QPC_ENERGY_TOLERANCE 1e-6 // of the energy scale
+
+/// What an attempt has found out about itself.
+typedef struct qpc_trial {
+    double h, left;
+    bool cautious;                  // rows at x and of hits only, see predict()
+    bool contradiction;             // rows of a bold attempt exclude each other
+    bool relaxed, stalled, limited; // outcome of its last QP
+    bool impact;                    // something would come closer than the acceptance distance
+    double toi;                     // least time of impact then
+    double excess;                  // energy test: max of both figures over the scale
+    double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
+    double energy_scale, energy_step, energy_drift;
+    int32_t newton, passes;
+    int32_t held_back;              // driven bodies and pins that are not let go all of their way
+    double relaxation;
+    int32_t relaxations;            // rows relaxed so often
+} qpc_trial;
+
+static inline int64_t qpc_clock_ns(clockid_t id) {
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/// Adds the wall time since *since to *sum and restarts it.
+static inline void qpc_lap(int64_t *since, int64_t *sum) {
+    int64_t now = qpc_clock_ns(CLOCK_MONOTONIC);
+    *sum += now - *since;
+    *since = now;
+}
+
+// ---- linearise.c ----
+/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated, factored (T1, T4, T5).
+qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign, qpc_error *err);
+/// Length of a spring at x and its unit direction from the second node to the first.
+double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x, qpc_vec3 *ret_n);
+/// n . sum w x of a contact's own points, m.
+double qpc_contact_gap_at(const qpc_contact *c, const double *x);
+/// Rows of one spring's limit with direction n; of all springs near a limit at x, or with a cut.
+qpc_status qpc_step_add_strain_row(qpc_world *w, double h, int32_t spring, qpc_vec3 n, bool maximum, qpc_error *err);
+qpc_status qpc_step_add_strain_rows(qpc_world *w, double h, const double *x, qpc_error *err);
+/// Merge w->probe into w->predicted; then rows of w->predicted, of w->near, of one hit.
+qpc_status qpc_step_merge_predicted(qpc_world *w, qpc_error *err);
+qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err);
+qpc_status qpc_step_add_near_rows(qpc_world *w, double h, qpc_error *err);
+qpc_status qpc_step_add_impact_row(qpc_world *w, double h, const qpc_contact *c, qpc_error *err);
+void qpc_step_clear_rows(qpc_world *w);
+/// Multipliers by row key: kept after a solve, given to new rows before the next.
+qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err);
+void qpc_step_start_warm(qpc_world *w, double h);
+
+// ---- attempt.c ----
+/// Try the motion of t->h; t says how it went, w->dv and w->x1 hold it. The second form is cautious
+/// from the start, see predict().
+qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
+qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// Count the iterations of a try that is given up.
+void qpc_trial_count(qpc_world *w, const qpc_trial *t);
+
+// ---- energy.c ----
+/// Energies at the end of the motion, work, reactions (as impulses) and the test of T6.
+void qpc_trial_test_energy(qpc_world *w, qpc_trial *t);
+
+#endif

@@ -1,0 +1,96 @@
+/// Work of the orders given to a world, reactions of fixed nodes, and the energy test (T6).
+#include "engine/world/attempt.h"
+
+#include <string.h>
+
+/// Impulse of the fixed-point constraint of pin i on its node over the motion: K dv + J'lambda - b there.
+static qpc_vec3 pin_impulse(const qpc_world *w, const qpc_pin *pin) {
+    qpc_vec3 r = v3_neg(pin->b);
+    for (int32_t side = -1; side <= 1; side++) {
+        int32_t other = pin->node + side;
+        if (other < 0 || other >= w->free_count) continue;
+        const double *B = pin->K + 9 * (side + 1), *dv = w->dv + 3 * other;
+        r.x += B[0] * dv[0] + B[1] * dv[1] + B[2] * dv[2];
+        r.y += B[3] * dv[0] + B[4] * dv[1] + B[5] * dv[2];
+        r.z += B[6] * dv[0] + B[7] * dv[1] + B[8] * dv[2];
+    }
+    return r;
+}
+
+/// Work of pins, driven bodies, applied forces; apart from it the work of rows that push outwards.
+static void add_work(qpc_world *w, qpc_trial *t) {
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        qpc_vec3 impulse = pin_impulse(w, &w->pins[i]);
+        v3_store(w->reactions + 3 * i, impulse);
+    }
+    const qpc_rows *rows = &w->rows;
+    for (int32_t i = 0; i < rows->m; i++) {
+        double lambda = rows->lambda[i];
+        if (lambda == 0.0) continue;
+        if (rows->kind[i] == QPC_ROW_CONTACT) {
+            const qpc_contact *c = &w->held.data[rows->source[i]];
+            double opening = 0.0; // relative velocity along n at the end
+            for (int k = 0; k < 4; k++) {
+                int32_t node = c->node[k];
+                qpc_vec3 v = v3_load(w->v_frame + 3 * node);
+                if (node < w->free_count) v = v3_add(v3_load(w->v + 3 * node), v3_load(w->dv + 3 * node));
+                double part = c->weight[k] * v3_dot(c->n, v);
+                opening += part;
+                if (node >= w->free_count) t->work -= lambda * part; // a driven body pushes
+                for (int32_t p = 0; p < w->pin_count && node < w->free_count && w->row_dof[node] < 0; p++)
+                    if (w->pin_node[p] == node) // the pin holds against the contact
+                        v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
+            }
+            if (opening > 0.0) t->work_pushed += lambda * opening;
+        } else if (rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) {
+            int32_t s = rows->source[i], node = w->spring_node[s];
+            qpc_vec3 n;
+            qpc_spring_direction(w, s, w->x1, &n);
+            double sign = rows->kind[i] == QPC_ROW_STRAIN_MAX ? 1.0 : -1.0;
+            double opening = 0.0;
+            for (int32_t a = 0; a < 2; a++) {
+                qpc_vec3 v = v3_add(v3_load(w->v + 3 * (node + a)), v3_load(w->dv + 3 * (node + a)));
+                opening += (a == 0 ? 1.0 : -1.0) * v3_dot(n, v);
+                for (int32_t p = 0; p < w->pin_count && w->row_dof[node + a] < 0; p++)
+                    if (w->pin_node[p] == node + a)
+                        v3_store(w->reactions + 3 * p,
+                                 v3_madd(v3_load(w->reactions + 3 * p), lambda * sign * (a == 0 ? 1.0 : -1.0), n));
+            }
+            if (sign * opening < 0.0) t->work_pushed += lambda * fabs(opening);
+        }
+    }
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        qpc_vec3 impulse = v3_load(w->reactions + 3 * i);
+        t->work += v3_dot(impulse, v3_load(w->v_frame + 3 * w->pins[i].node));
+    }
+    for (int32_t i = 0; i < 3 * w->free_count; i++) t->work += w->force[i] * (w->x1[i] - w->x[i]);
+}
+
+/// Energies at the end of the motion and the test of item 4: E+ - E - W and E+ - E0 - W within tolerance.
+void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
+    double *v1 = w->dv_best; // free for use between solves
+    for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
+    t->energy = qpc_world_energy(w, w->x1, v1, &t->kinetic, &t->potential, &t->elastic);
+    t->work = t->work_pushed = 0.0;
+    add_work(w, t);
+    double weight = 0.0, g = v3_norm(w->gravity);
+    t->elastic_most = fmax(w->elastic_most, t->elastic);
+    t->height_low = w->height_low;
+    t->height_high = w->height_high;
+    for (int32_t i = 0; i < w->free_count; i++) {
+        weight += w->mass[i] * g;
+        double height = g > 0.0 ? -v3_dot(w->gravity, v3_load(w->x1 + 3 * i)) / g : 0.0;
+        double before = g > 0.0 ? -v3_dot(w->gravity, v3_load(w->x + 3 * i)) / g : 0.0;
+        t->height_low = fmin(t->height_low, fmin(height, before));
+        t->height_high = fmax(t->height_high, fmax(height, before));
+    }
+    // Multipliers of relaxed rows are not unique: what is gained then counts as pushed out.
+    if (t->relaxed) t->work_pushed = fmax(0.0, t->energy - w->energy - t->work);
+    t->energy_scale = w->kinetic_start + t->elastic_most;
+    if (t->height_high > t->height_low) t->energy_scale += weight * (t->height_high - t->height_low);
+    double scale = t->energy_scale > 1e-12 ? t->energy_scale : 1e-12;
+    double gained = t->work + t->work_pushed;
+    t->energy_step = (t->energy - w->energy - gained) / scale;
+    t->energy_drift = (t->energy - w->energy_start - (w->work + w->work_pushed) - gained) / scale;
+    t->excess = fmax(t->energy_step, t->energy_drift);
+}

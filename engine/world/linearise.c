@@ -1,0 +1,239 @@
+/// What a QP of the step is made of: K and b at a linearisation point, rows of contacts and strain limits,
+/// and multipliers carried from one solve to the next by the keys of rows.
+#include "engine/world/attempt.h"
+
+#include <string.h>
+
+static const double REDETECTED_DEPTH = 0.1; // of the separation: cap on the push of a re-detected row
+
+// ---- K and b ----
+
+/// K[i][j] in the lower band, either order of i and j.
+static double *band_entry(qpc_linsys *sys, int32_t i, int32_t j) {
+    if (i < j) return band_entry(sys, j, i);
+    return &sys->band[(int64_t)i * (sys->bandwidth + 1) + (j - i + sys->bandwidth)];
+}
+
+/// Fixed nodes: dv is known, so their columns move to the right-hand side and their rows become the
+/// identity (the three equality rows of section 4.4, eliminated). Blocks are kept for the reactions.
+static void eliminate_pins(qpc_world *w) {
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        qpc_pin *pin = &w->pins[i];
+        pin->b = v3_load(w->b + 3 * pin->node);
+        for (int32_t side = -1; side <= 1; side++) {
+            int32_t other = pin->node + side;
+            double *block = pin->K + 9 * (side + 1);
+            bool inside = other >= 0 && other < w->free_count;
+            for (int32_t a = 0; a < 3; a++)
+                for (int32_t c = 0; c < 3; c++)
+                    block[3 * a + c] = inside ? *band_entry(&w->sys, 3 * pin->node + a, 3 * other + c) : 0.0;
+        }
+    }
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        const qpc_pin *pin = &w->pins[i];
+        double dv[3];
+        for (int32_t a = 0; a < 3; a++) dv[a] = w->v_frame[3 * pin->node + a] - w->v[3 * pin->node + a];
+        for (int32_t side = -1; side <= 1; side++) {
+            int32_t other = pin->node + side;
+            if (other < 0 || other >= w->free_count) continue;
+            for (int32_t a = 0; a < 3; a++)
+                for (int32_t c = 0; c < 3; c++) {
+                    double *entry = band_entry(&w->sys, 3 * pin->node + a, 3 * other + c);
+                    if (side != 0) w->b[3 * other + c] -= *entry * dv[a];
+                    if (side != 0 || a >= c) *entry = side == 0 && a == c ? 1.0 : 0.0;
+                }
+        }
+    }
+    for (int32_t i = 0; i < w->pin_count; i++)
+        for (int32_t a = 0; a < 3; a++) {
+            int32_t k = 3 * w->pins[i].node + a;
+            w->b[k] = w->v_frame[k] - w->v[k];
+        }
+}
+
+/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, factored. At the start of a step u = v, sign = -1
+/// (eq. 1 of the paper, its misprint corrected); at a Newton iterate u = dv, sign = +1.
+qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign, qpc_error *err) {
+    int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
+    int32_t n = 3 * w->free_count;
+    memset(w->f, 0, (size_t)n * sizeof(double));
+    qpc_springs_force(&w->springs, x, w->f);
+    for (int32_t i = 0; i < w->free_count; i++) {
+        double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};
+        for (int32_t a = 0; a < 3; a++)
+            w->b[3 * i + a] = h * (w->f[3 * i + a] + w->mass[i] * g[a] + w->force[3 * i + a]);
+    }
+    qpc_linsys_clear(&w->sys);
+    if (w->integrator == QPC_IMPLICIT_EULER) {
+        memset(w->Hu, 0, (size_t)n * sizeof(double));
+        qpc_springs_stiffness(&w->springs, x, u, h, &w->sys, w->Hu);
+        for (int32_t i = 0; i < n; i++) w->b[i] += sign * h * h * w->Hu[i];
+    }
+    for (int32_t i = 0; i < n; i++) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
+    eliminate_pins(w);
+    qpc_status st = qpc_linsys_factor(&w->sys, err);
+    w->report->factorizations++;
+    qpc_lap(&t, &w->report->ns_assemble);
+    return st;
+}
+
+// ---- rows ----
+
+static uint64_t strain_key(int32_t spring, bool maximum) {
+    return UINT64_C(1) << 63 | (uint64_t)(maximum ? 1 : 0) << 62 | (uint64_t)(uint32_t)spring;
+}
+
+static qpc_row_frame frame_of(const qpc_world *w, double h) {
+    return (qpc_row_frame){w->node_count, w->row_dof, w->x, w->v_frame, h};
+}
+
+/// Length and direction (from the second node to the first) of a spring at x.
+double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x, qpc_vec3 *ret_n) {
+    int32_t i = w->spring_node[spring];
+    qpc_vec3 d = v3_sub(v3_load(x + 3 * i), v3_load(x + 3 * (i + 1)));
+    double length = v3_norm(d);
+    *ret_n = length > 0.0 ? v3_scale(1.0 / length, d) : v3(1.0, 0.0, 0.0);
+    return length;
+}
+
+qpc_status qpc_step_add_strain_row(qpc_world *w, double h, int32_t spring, qpc_vec3 n, bool maximum, qpc_error *err) {
+    qpc_row_frame frame = frame_of(w, h);
+    double limit = maximum ? w->spring_max[spring] : w->spring_min[spring];
+    return qpc_rows_add_strain(&w->rows, &frame, w->spring_node[spring], n, maximum, limit, strain_key(spring, maximum),
+                               spring, err);
+}
+
+/// Strain rows: springs near a limit at x or in the motion on trial, and those that had a cut.
+qpc_status qpc_step_add_strain_rows(qpc_world *w, double h, const double *x, qpc_error *err) {
+    if (!w->any_limit) return QPC_OK;
+    for (int32_t s = 0; s < w->springs.count; s++) {
+        qpc_vec3 n;
+        double length = qpc_spring_direction(w, s, x, &n);
+        bool above = length > 0.98 * w->spring_max[s], below = length < 1.02 * w->spring_min[s];
+        qpc_status st = QPC_OK;
+        if (above || (w->limit_on[s] & 1U) != 0) st = qpc_step_add_strain_row(w, h, s, n, true, err);
+        if (st == QPC_OK && (below || (w->limit_on[s] & 2U) != 0)) st = qpc_step_add_strain_row(w, h, s, n, false, err);
+        if (st != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
+
+static qpc_status hold(qpc_world *w, const qpc_contact *contact, qpc_error *err) {
+    if (!qpc_array_push(&w->held, *contact)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", w->held.count);
+    return QPC_OK;
+}
+
+/// Gap of a contact's own points along its normal at x: n . sum w x, m.
+double qpc_contact_gap_at(const qpc_contact *c, const double *x) {
+    qpc_vec3 d = v3(0.0, 0.0, 0.0);
+    for (int k = 0; k < 4; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
+    return v3_dot(c->n, d);
+}
+
+/// Merge what was re-detected at the latest iterate (probe) into what this attempt has re-detected so
+/// far. Rows are never dropped between iterates, only renewed, so that the iteration cannot flip
+/// between neighbouring features for ever. Both lists are sorted by key.
+qpc_status qpc_step_merge_predicted(qpc_world *w, qpc_error *err) {
+    const qpc_contacts *a = &w->predicted, *b = &w->probe;
+    if (!qpc_array_reserve(&w->merged, (int64_t)a->count + b->count))
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", a->count + b->count);
+    qpc_contact *out = w->merged.data;
+    int32_t i = 0, k = 0, count = 0;
+    while (i < a->count || k < b->count) {
+        if (k >= b->count || (i < a->count && a->data[i].key < b->data[k].key)) {
+            out[count++] = a->data[i++];
+            continue;
+        }
+        const qpc_contact *c = &b->data[k++];
+        while (i < a->count && a->data[i].key == c->key) i++; // renewed
+        // A pair that lay on the other side at the start is left to continuous detection.
+        if (qpc_contact_gap_at(c, w->x) > 0.0) out[count++] = *c;
+    }
+    w->merged.count = count;
+    qpc_contacts swap = w->predicted;
+    w->predicted = w->merged;
+    w->merged = swap;
+    return QPC_OK;
+}
+
+/// Rows of the contacts re-detected at predicted ends. The push of a deep one is capped.
+qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
+    qpc_row_frame frame = frame_of(w, h);
+    for (int32_t i = 0; i < w->predicted.count; i++) {
+        const qpc_contact *c = &w->predicted.data[i];
+        double depth = c->distance - c->separation, floor = -REDETECTED_DEPTH * c->separation;
+        double separation = depth < floor ? c->distance - floor : c->separation;
+        qpc_status st = hold(w, c, err);
+        if (st == QPC_OK)
+            st = qpc_rows_add_contact(&w->rows, &frame, c, separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
+        if (st != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
+
+qpc_status qpc_step_add_impact_row(qpc_world *w, double h, const qpc_contact *c, qpc_error *err) {
+    qpc_row_frame frame = frame_of(w, h);
+    double floor = (c->flags & QPC_CONTACT_AT_START) != 0 ? -w->solver.recovery_speed * h : -HUGE_VAL;
+    qpc_status st = hold(w, c, err);
+    if (st != QPC_OK) return st;
+    return qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);
+}
+
+void qpc_step_clear_rows(qpc_world *w) {
+    qpc_rows_clear(&w->rows);
+    w->held.count = 0;
+}
+
+// ---- warm multipliers ----
+
+/// Keep the multipliers of the rows just solved, sorted by key.
+qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err) {
+    const qpc_rows *rows = &w->rows;
+    if (rows->m > w->warm_capacity) {
+        int32_t capacity = rows->m + rows->m / 2 + 64;
+        uint64_t *keys = qpc_realloc_array(w->warm_key, (size_t)capacity, sizeof *keys);
+        if (keys != NULL) w->warm_key = keys;
+        double *lambda = qpc_realloc_array(w->warm_lambda, (size_t)capacity, sizeof *lambda);
+        if (lambda != NULL) w->warm_lambda = lambda;
+        if (keys == NULL || lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", capacity);
+        w->warm_capacity = capacity;
+    }
+    // Insertion sort of the few positive ones: rows come nearly sorted. Equal keys are summed up.
+    int32_t count = 0;
+    for (int32_t i = 0; i < rows->m; i++) {
+        if (!(rows->lambda[i] > 0.0)) continue;
+        int32_t at = count;
+        while (at > 0 && w->warm_key[at - 1] > rows->key[i]) at--;
+        if (at > 0 && w->warm_key[at - 1] == rows->key[i]) {
+            w->warm_lambda[at - 1] += rows->lambda[i];
+            continue;
+        }
+        memmove(w->warm_key + at + 1, w->warm_key + at, (size_t)(count - at) * sizeof *w->warm_key);
+        memmove(w->warm_lambda + at + 1, w->warm_lambda + at, (size_t)(count - at) * sizeof *w->warm_lambda);
+        w->warm_key[at] = rows->key[i];
+        w->warm_lambda[at] = rows->lambda[i];
+        count++;
+    }
+    w->warm_count = count;
+    w->warm_h = h;
+    return QPC_OK;
+}
+
+void qpc_step_start_warm(qpc_world *w, double h) {
+    qpc_rows_warm_start(&w->rows, w->warm_key, w->warm_lambda, w->warm_count);
+    if (w->warm_h != h) // impulses of resting contacts are forces times h
+        for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] *= h / w->warm_h;
+}
+
+/// Rows of contacts by proximity at the start of the motion.
+qpc_status qpc_step_add_near_rows(qpc_world *w, double h, qpc_error *err) {
+    qpc_row_frame frame = frame_of(w, h);
+    for (int32_t i = 0; i < w->near.count; i++) {
+        const qpc_contact *c = &w->near.data[i];
+        qpc_status st = hold(w, c, err);
+        if (st == QPC_OK)
+            st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
+        if (st != QPC_OK) return st;
+    }
+    return QPC_OK;
+}
