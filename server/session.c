@@ -14,6 +14,7 @@
 
 enum {
     KEEP_OUTPUT = 256 * 1024,       // a larger output buffer is given back when it is empty
+    TURN_MESSAGES = 64,             // of one session, then the others have their turn
     UNKNOWN_MESSAGE = 64 * 1024,    // longest message before the token was given
     LINGER_MS = 1000,
     LINGER_DRAIN_MS = 200,
@@ -161,7 +162,7 @@ qpc_session *qpc_session_accept(qpc_server *server, uv_stream_t *listener, bool 
 static void update_reading(qpc_session *session) {
     bool want = false;
     if (session->state == QPC_SESSION_OPEN) {
-        want = !session->eof && !session->decoding && !session->held_back;
+        want = !session->eof && !session->decoding && !session->held_back && !session->resting;
     } else if (session->state == QPC_SESSION_FINISHING) {
         want = session->shut && !session->eof; // to throw away, until the peer has closed too
     }
@@ -182,7 +183,7 @@ static void on_shutdown(uv_shutdown_t *shutdown, int status) {
 /// What follows from the present state: end of input, end of output, reading or not.
 static void settle(qpc_session *session) {
     if (session->state == QPC_SESSION_OPEN && session->eof && !session->decoding &&
-        !session->held_back) {
+        !session->held_back && !session->resting) {
         session->state = QPC_SESSION_FINISHING; // every whole message has been handled
     }
     if (session->state == QPC_SESSION_FINISHING && !session->shut &&
@@ -256,6 +257,14 @@ static size_t output_mark(const qpc_session *session) {
     return (size_t)session->server->options.max_queued_bytes / 16;
 }
 
+/// To be flushed at the end of the turn.
+static void mark_dirty(qpc_session *session) {
+    if (session->dirty) return;
+    session->dirty = true;
+    session->next_dirty = session->server->dirty;
+    session->server->dirty = session;
+}
+
 qpc_buffer *qpc_session_output(qpc_session *session) {
     session->out_before = qpc_session_queued(session);
     return &session->out;
@@ -279,11 +288,7 @@ void qpc_session_sent(qpc_session *session) {
         return;
     }
     if (queued > output_mark(session)) session->held_back = true;
-    if (!session->dirty) {
-        session->dirty = true;
-        session->next_dirty = server->dirty;
-        server->dirty = session;
-    }
+    mark_dirty(session);
 }
 
 void qpc_session_send(qpc_session *session, qpc_buffer *buffer) {
@@ -364,6 +369,10 @@ static void write_out(qpc_session *session) {
 void qpc_session_flush(qpc_session *session) {
     if (session->state != QPC_SESSION_CLOSED) write_out(session);
     if (session->state != QPC_SESSION_CLOSED) on_output_room(session);
+    if (session->state == QPC_SESSION_OPEN && session->resting) {
+        session->resting = false;
+        consume_waiting(session);
+    }
     if (session->state != QPC_SESSION_CLOSED) settle(session);
     free_if_gone(session);
 }
@@ -486,7 +495,8 @@ static void take_buffer(qpc_session *session, size_t size, size_t cost) {
 // ---- input ----
 
 static bool may_consume(const qpc_session *session) {
-    return session->state == QPC_SESSION_OPEN && !session->decoding && !session->held_back;
+    return session->state == QPC_SESSION_OPEN && !session->decoding && !session->held_back &&
+           !session->resting;
 }
 
 static qpc_scan_limits scan_limits(const qpc_session *session) {
@@ -504,7 +514,12 @@ static size_t consume(qpc_session *session, const uint8_t *bytes, size_t size, b
                       bool *ret_taken) {
     qpc_error error;
     size_t at = 0;
-    while (at < size && may_consume(session)) {
+    for (int messages = 0; at < size && may_consume(session); messages++) {
+        if (messages == TURN_MESSAGES) {
+            session->resting = true;
+            mark_dirty(session);
+            break;
+        }
         qpc_scan_limits limits = scan_limits(session);
         size_t whole = 0;
         qpc_scan_outcome outcome =

@@ -50,6 +50,7 @@ struct qpc_session {
     bool decoding; // a large message is on a worker: the next ones wait
     bool dirty;    // in the list of sessions with output to write
     bool held_back; // output is above the mark: no more requests until it has gone out
+    bool resting;  // has had its share of this turn; goes on in the next one
     bool abandon;  // FINISHING does not wait for requests under way
     bool shut;     // our side has been shut down; waiting for the peer to close
     bool handle_gone; // libuv is done with the handle

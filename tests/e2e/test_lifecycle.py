@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import tempfile
 import threading
@@ -347,6 +348,42 @@ class Limits(unittest.TestCase):
                     self.assertLess(time.monotonic(), deadline)
                     time.sleep(0.05)
                     self.assertLess(other.call("server.stats")["memory"]["queued"], 2 << 20)
+
+
+class Fairness(unittest.TestCase):
+    REQUESTS = b"".join(msgpack.packb([0, i, "no_such_method", []]) for i in range(5000))
+
+    def test_floods_do_not_hold_up_another_session(self):
+        # Answered in one go these 100,000 requests keep the loop busy for a second.
+        with Daemon() as daemon, Client(daemon) as probe:
+            floods = [Client(daemon) for _ in range(20)]
+            for flood in floods:
+                flood.send_bytes(self.REQUESTS)
+            worst = 0.0
+            for _ in range(20):
+                start = time.monotonic()
+                with self.assertRaises(RpcError):
+                    probe.call("no_such_method")
+                worst = max(worst, time.monotonic() - start)
+            for flood in floods: # and every one of theirs is answered, once
+                while len(flood.replies) < 5000:
+                    self.assertTrue(flood.receive(10))
+                flood.close()
+            self.assertLess(worst, 0.5 if not SANITIZED else 3.0)
+
+    def test_requests_of_a_peer_that_is_gone_are_dropped(self):
+        with Daemon() as daemon, Client(daemon) as probe:
+            for _ in range(20):
+                flood = Client(daemon)
+                flood.send_bytes(self.REQUESTS)
+                flood.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                flood.close()
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline and probe.call("server.stats")["sessions"] > 1:
+                time.sleep(0.02)
+            stats = probe.call("server.stats")
+            self.assertEqual(stats["sessions"], 1)
+            self.assertLess(stats["requests"], 100000)
 
 
 class LargeMessages(unittest.TestCase):
