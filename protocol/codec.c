@@ -315,8 +315,10 @@ static bool keys_equal(const qpc_value *a, const qpc_value *b) {
 static uint8_t key_slot(const qpc_value *key) {
     uint64_t head = 0, tail = 0;
     size_t n = key->str.size < sizeof head ? key->str.size : sizeof head;
-    memcpy(&head, key->str.bytes, n);
-    memcpy(&tail, key->str.bytes + (key->str.size - n), n);
+    if (n > 0) { // an empty key may have no bytes at all
+        memcpy(&head, key->str.bytes, n);
+        memcpy(&tail, key->str.bytes + (key->str.size - n), n);
+    }
     uint64_t mixed = (head ^ (tail << 7 | tail >> 57) ^ key->str.size) * 0x9e3779b97f4a7c15ULL;
     return (uint8_t)(mixed >> 56);
 }

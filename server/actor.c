@@ -279,7 +279,6 @@ int32_t qpc_actor_take_frames(qpc_actor *actor, qpc_snapshot **frames, int32_t m
     actor->ring_count -= count;
     *ret_missed = actor->ring_missed;
     actor->ring_missed = 0;
-    if (actor->ring_count == 0) actor->frames_posted = false;
     pthread_mutex_unlock(&actor->lock);
     return count;
 }
@@ -316,6 +315,11 @@ qpc_actor_owner *qpc_actor_get_owner(qpc_actor *actor) { return &actor->owner; }
 
 static void run_frames_post(qpc_post *post) {
     qpc_actor *actor = (qpc_actor *)(void *)((char *)post - offsetof(qpc_actor, frames_post));
+    // Only here, where the post has left the list: frames are taken from other places too, and a post
+    // that is sent twice would tie the list into a ring.
+    pthread_mutex_lock(&actor->lock);
+    actor->frames_posted = false;
+    pthread_mutex_unlock(&actor->lock);
     actor->env->on_frames(actor->env->user, actor);
 }
 

@@ -35,7 +35,7 @@ typedef struct qpc_actor_env {
     int64_t max_world_memory, max_worlds_memory; // bytes
     _Atomic int64_t *worlds_memory;              // bytes of all worlds
     bool record;              // false: never, whatever a scene says
-    /// Loop thread: the world has frames (qpc_actor_take_frames).
+    /// Loop thread: the world has frames; take them all (qpc_actor_take_frames).
     void (*on_frames)(void *user, qpc_actor *actor);
     void *user;
 } qpc_actor_env;

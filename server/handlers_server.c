@@ -94,6 +94,7 @@ QPC_HANDLER(qpc_handle_hello) {
     qpc_put(&map, &status, "protocol", qpc_int(PROTOCOL_VERSION));
     qpc_put(&map, &status, "limits", limits);
     qpc_put(&map, &status, "session", qpc_uint(session->id));
+    qpc_put(&map, &status, "role", qpc_text_borrow(session->bulk ? "bulk" : "control"));
     return qpc_finish(&map, status, ret, err);
 }
 
@@ -144,10 +145,11 @@ static qpc_status workers_value(qpc_server *server, qpc_value *ret, qpc_error *e
 }
 
 static qpc_status memory_value(qpc_server *server, qpc_value *ret, qpc_error *err) {
-    size_t resident = 0, queued = 0;
+    size_t resident = 0, queued = 0, frames = 0;
     uv_resident_set_memory(&resident);
     for (const qpc_session *s = server->sessions; s != NULL; s = s->next) {
         queued += qpc_session_queued(s);
+        frames += s->frames_held;
     }
     qpc_value map = qpc_map();
     qpc_status status = QPC_OK;
@@ -155,6 +157,7 @@ static qpc_status memory_value(qpc_server *server, qpc_value *ret, qpc_error *er
     qpc_put(&map, &status, "worlds", qpc_int(atomic_load(&server->worlds_memory)));
     qpc_put(&map, &status, "meshes", qpc_int(qpc_meshes_memory(server->meshes)));
     qpc_put(&map, &status, "queued", qpc_uint(queued));
+    qpc_put(&map, &status, "frames_held", qpc_uint(frames));
     qpc_put(&map, &status, "input", qpc_uint(server->charged));
     return qpc_finish(&map, status, ret, err);
 }
@@ -187,6 +190,12 @@ static qpc_status worlds_value(qpc_server *server, qpc_value *ret, qpc_error *er
     return qpc_finish(&list, status, ret, err);
 }
 
+static int32_t count_bulk(const qpc_server *server) {
+    int32_t count = 0;
+    for (const qpc_session *s = server->sessions; s != NULL; s = s->next) count += s->bulk;
+    return count;
+}
+
 QPC_HANDLER(qpc_handle_server_stats) {
     (void)ret_data;
     qpc_server *server = call->server;
@@ -202,6 +211,7 @@ QPC_HANDLER(qpc_handle_server_stats) {
     qpc_put(&map, &status, "draining", qpc_bool(atomic_load(&server->draining)));
     qpc_put(&map, &status, "sessions", qpc_int(server->session_count));
     qpc_put(&map, &status, "sessions_max", qpc_int(server->session_limit));
+    qpc_put(&map, &status, "sessions_bulk", qpc_int(count_bulk(server)));
     qpc_put(&map, &status, "in_flight", qpc_int(server->in_flight));
     qpc_put(&map, &status, "worlds", qpc_int(server->worlds.actors.count));
 #define PUT_COUNTER(name, text)                                                                    \

@@ -230,6 +230,8 @@ QPC_HANDLER(qpc_handle_world_subscribe) {
     s->session = session;
     s->actor = actor;
     s->sink = (qpc_stream_sink){reader_is_ready, send_frame, session};
+    s->held = &session->frames_held;
+    s->held_most = (size_t)call->server->options.max_queued_bytes;
     s->next_of_session = session->subscriptions;
     session->subscriptions = s;
     session->subscription_count++;

@@ -599,7 +599,7 @@ char *qpc_options_help(void) {
         print_wrapped(out, specs[i].doc);
         print_default(out, &specs[i]);
     }
-    fputs("\nSIGTERM and SIGINT drain: running steps finish, everything recorded is written, then\n"
+    fputs("\nSIGTERM, SIGINT and SIGHUP drain: running steps finish, everything recorded is written, then\n"
           "the daemon ends with 0; a second signal ends it at once.\n"
           "Exit codes: 0 clean, 2 usage, 3 cannot listen (such as a port in use), 4 data folder,\n"
           "5 anything else.\n",

@@ -97,7 +97,7 @@ qpc_status qpc_call_defer(qpc_call *call, bool keep_params, qpc_request **ret, q
                         "is %" PRId64,
                         session->in_flight, server->options.max_requests_queued);
     }
-    size_t charged = sizeof(qpc_request) + (keep_params ? call->size : 0);
+    size_t charged = sizeof(qpc_request) + (keep_params ? call->cost : 0);
     qpc_status status = qpc_session_charge(session, charged, err);
     if (status != QPC_OK) return status;
     qpc_request *request = qpc_request_create(call->method);
@@ -231,7 +231,8 @@ static void handle_call(qpc_call *call) {
 }
 
 void qpc_router_dispatch(qpc_session *session, qpc_rpc_message *message, qpc_status parsed,
-                         const qpc_error *parse_error, uint8_t **bytes, size_t size) {
+                         const qpc_error *parse_error, uint8_t **bytes, size_t size,
+                         size_t cost) {
     qpc_server *server = session->server;
     qpc_count(&server->counters, requests, 1);
     if (parsed != QPC_OK) {
@@ -241,6 +242,7 @@ void qpc_router_dispatch(qpc_session *session, qpc_rpc_message *message, qpc_sta
     if (message->type == QPC_RPC_RESPONSE) {
         qpc_error error = {0};
         qpc_fail(&error, QPC_ERR_MALFORMED, "a response to nothing: this server asks for nothing");
+        qpc_count(&server->counters, malformed, 1);
         qpc_session_reject(session, &error);
         return;
     }
@@ -253,6 +255,7 @@ void qpc_router_dispatch(qpc_session *session, qpc_rpc_message *message, qpc_sta
         .message = message,
         .bytes = bytes,
         .size = size,
+        .cost = cost,
     };
     qpc_error error;
     if (qpc_method_resolve(message->method, message->method_known_text, &call.method, &error) !=
@@ -264,10 +267,10 @@ void qpc_router_dispatch(qpc_session *session, qpc_rpc_message *message, qpc_sta
     handle_call(&call);
 }
 
-void qpc_router_handle(qpc_session *session, const uint8_t *at, size_t size) {
+void qpc_router_handle(qpc_session *session, const uint8_t *at, size_t size, size_t cost) {
     qpc_rpc_message message;
     qpc_error error;
     qpc_status status = qpc_rpc_parse(at, size, &message, &error);
-    qpc_router_dispatch(session, &message, status, &error, NULL, size);
+    qpc_router_dispatch(session, &message, status, &error, NULL, size, cost);
     qpc_rpc_message_fini(&message);
 }

@@ -16,7 +16,7 @@ typedef struct qpc_call {
     const qpc_value *params; // a map, checked against the method table
     qpc_rpc_message *message;
     uint8_t **bytes; // the message's own buffer, to be taken over; NULL: it lies in the session's
-    size_t size;
+    size_t size, cost; // bytes of the message, and what it takes decoded
     bool deferred; // the reply comes later, or went out already
 } qpc_call;
 
@@ -24,12 +24,12 @@ typedef struct qpc_call {
 typedef qpc_status (*qpc_handler)(qpc_call *call, qpc_value *ret, qpc_value *ret_data,
                                   qpc_error *err);
 
-/// One message of a session, in the buffer it was read into.
-void qpc_router_handle(qpc_session *session, const uint8_t *at, size_t size);
+/// One message of a session, in the buffer it was read into; cost as by qpc_message_cost().
+void qpc_router_handle(qpc_session *session, const uint8_t *at, size_t size, size_t cost);
 /// The same for a message that a worker has decoded, with a buffer of its own that may be taken;
 /// parsed is what qpc_rpc_parse returned.
 void qpc_router_dispatch(qpc_session *session, qpc_rpc_message *message, qpc_status parsed,
-                         const qpc_error *parse_error, uint8_t **bytes, size_t size);
+                         const qpc_error *parse_error, uint8_t **bytes, size_t size, size_t cost);
 /// A request for this call, charged to the session. keep_params: it also gets the params (a copy, or
 /// the message with its buffer); call->params must not be used after that. QPC_ERR_BUSY beyond
 /// --max-requests-queued.

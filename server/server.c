@@ -96,13 +96,11 @@ static void name_listener(qpc_listener *listener) {
     }
 }
 
-static qpc_status start_listening(qpc_server *server, qpc_listener *listener,
-                                  const char *address, qpc_error *err) {
+static qpc_status start_listening(qpc_listener *listener, const char *address, qpc_error *err) {
     int rc = uv_listen(&listener->io.stream, BACKLOG, on_connection);
     if (rc != 0) return listen_failed(address, rc, err);
     qpc_log(QPC_LOG_INFO, "listening", "kind=%s address=%s", listener->local ? "unix" : "tcp",
             listener->address);
-    (void)server;
     return QPC_OK;
 }
 
@@ -122,6 +120,7 @@ static qpc_listener *new_listener(qpc_server *server, bool local) {
 static void close_listener(qpc_listener *listener) {
     if (!listener->open) return;
     listener->open = false;
+    if (listener->bound && listener->local) unlink(listener->address);
     uv_close(&listener->io.handle, NULL);
 }
 
@@ -164,7 +163,7 @@ static qpc_status listen_tcp(qpc_server *server, const char *text, qpc_error *er
     }
     if (rc != 0) return listen_failed(text, rc, err);
     name_listener(listener);
-    return start_listening(server, listener, text, err);
+    return start_listening(listener, text, err);
 }
 
 /// Somebody answers on the socket: another daemon. Nobody does: a leftover.
@@ -198,7 +197,8 @@ static qpc_status listen_unix(qpc_server *server, const char *path, qpc_error *e
     int rc = uv_pipe_bind(&listener->io.pipe, path);
     umask(before);
     if (rc != 0) return listen_failed(path, rc, err);
-    return start_listening(server, listener, path, err);
+    listener->bound = true;
+    return start_listening(listener, path, err);
 }
 
 static qpc_status write_port_file(qpc_server *server, qpc_error *err) {
@@ -230,6 +230,7 @@ static qpc_status write_port_file(qpc_server *server, qpc_error *err) {
         unlink(temporary);
         return QPC_ERR_IO;
     }
+    server->wrote_port_file = true;
     return QPC_OK;
 }
 
@@ -347,7 +348,9 @@ static void on_signal(uv_signal_t *handle, int number) {
         qpc_log(QPC_LOG_WARN, "killed", "signal=%d msg=\"second signal: ending at once\"", number);
         _exit(QPC_EXIT_OTHER);
     }
-    qpc_server_drain(server, number == SIGTERM ? "SIGTERM" : "SIGINT");
+    qpc_server_drain(server, number == SIGTERM  ? "SIGTERM"
+                             : number == SIGINT ? "SIGINT"
+                                                : "SIGHUP");
 }
 
 void qpc_server_drain(qpc_server *server, const char *reason) {
@@ -356,7 +359,6 @@ void qpc_server_drain(qpc_server *server, const char *reason) {
             server->session_count, server->worlds.actors.count, server->in_flight);
     for (int32_t i = 0; i < server->listener_count; i++) {
         qpc_listener *listener = &server->listeners[i];
-        if (listener->open && listener->local) unlink(listener->address);
         close_listener(listener);
     }
     uv_timer_start(&server->tick, on_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
@@ -393,13 +395,12 @@ static bool is_drained(qpc_server *server) {
     return true;
 }
 
-/// Is it worth looking for posts without sleeping? While a request is on a worker that as a rule has
-/// it done sooner than a sleeping thread wakes up; for spin_us at most; and never while all workers
-/// are busy, since then somebody else has better use for the processor. Input is not waited for like
-/// that: its sender needs a processor too, and wakes us on its own.
+/// Is it worth looking for work without sleeping? For spin_us after the last, while requests are as
+/// a rule done sooner than a sleeping thread wakes up; and never while all workers are busy, since
+/// then somebody else has better use for the processor.
 static bool should_spin(const qpc_server *server) {
     int64_t spin_ns = server->options.spin_us * 1000;
-    if (server->in_flight == 0 || server->work_ns > spin_ns) return false;
+    if (spin_ns == 0 || server->work_ns > spin_ns) return false;
     if (qpc_pool_is_saturated(server->pool)) return false;
     return (int64_t)uv_hrtime() - server->active_ns < spin_ns;
 }
@@ -411,6 +412,8 @@ static void turn(qpc_server *server) {
     while (!busy && server->dirty == NULL && should_spin(server)) {
         busy = qpc_bridge_drain(&server->bridge) > 0;
         if (busy) qpc_server_flush(server);
+        // What a worker has in hand comes through the bridge in a moment; else look at the sockets.
+        if (!busy && server->in_flight == 0) uv_run(&server->loop, UV_RUN_NOWAIT);
     }
     if (busy || server->dirty != NULL) {
         uv_run(&server->loop, UV_RUN_NOWAIT);
@@ -431,8 +434,11 @@ static qpc_status start_loop(qpc_server *server, qpc_error *err) {
     uv_timer_init(&server->loop, &server->tick);
     server->tick.data = server;
     uv_timer_start(&server->tick, on_tick, 1000, 1000);
-    static const int numbers[2] = {SIGTERM, SIGINT};
-    for (int i = 0; i < 2; i++) {
+    static const int numbers[QPC_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    for (int i = 0; i < QPC_SIGNALS; i++) {
+        struct sigaction before;
+        // Who started us with a signal ignored (nohup) means it.
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
         uv_signal_init(&server->loop, &server->signals[i]);
         server->signals[i].data = server;
         rc = uv_signal_start(&server->signals[i], on_signal, numbers[i]);
@@ -481,9 +487,6 @@ static void close_any(uv_handle_t *handle, void *user) {
 /// In the reverse order of the start; works after a start that failed half-way.
 static void stop(qpc_server *server) {
     for (int32_t i = 0; i < server->listener_count; i++) {
-        if (server->listeners[i].open && server->listeners[i].local) {
-            unlink(server->listeners[i].address);
-        }
         close_listener(&server->listeners[i]);
     }
     qpc_pool_destroy(server->pool);
@@ -502,7 +505,7 @@ static void stop(qpc_server *server) {
     uv_walk(&server->loop, close_any, NULL);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     uv_loop_close(&server->loop);
-    if (server->options.port_file[0] != '\0') unlink(server->options.port_file);
+    if (server->wrote_port_file) unlink(server->options.port_file);
 }
 
 static void log_start(const qpc_server *server) {

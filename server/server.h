@@ -3,7 +3,7 @@
 /// Start: listeners, data folder, workers. Then the loop turns: sockets and timers by libuv, posts
 /// of the workers by the bridge, output of the sessions at the end of each turn. It spins for a
 /// moment after it was busy, since waking from sleep takes longer than a small step.
-/// Drain (SIGTERM, SIGINT, server.drain, idle exit): no more connections; batches stop between two
+/// Drain (SIGTERM, SIGINT, SIGHUP, server.drain, idle exit): no more connections; batches stop between two
 /// steps; replies go out; sessions close; worlds and runs close; the writer empties. A second signal
 /// ends the process at once.
 #ifndef QPC_SERVER_SERVER_H
@@ -15,7 +15,7 @@
 #include "server/session.h"
 #include "server/worlds.h"
 
-enum { QPC_READ_CHUNK = 64 * 1024, QPC_LARGE_MESSAGE = 32 * 1024 };
+enum { QPC_READ_CHUNK = 64 * 1024, QPC_LARGE_MESSAGE = 32 * 1024, QPC_SIGNALS = 3 };
 
 typedef struct qpc_listener {
     union {
@@ -25,7 +25,7 @@ typedef struct qpc_listener {
         uv_pipe_t pipe;
     } io;
     qpc_server *server;
-    bool open, local;
+    bool open, local, bound;
     char address[QPC_PATH_SIZE]; // "127.0.0.1:7447", or the path
 } qpc_listener;
 
@@ -34,7 +34,7 @@ struct qpc_server {
     uv_loop_t loop;
     qpc_bridge bridge;
     uv_timer_t tick;
-    uv_signal_t signals[2];
+    uv_signal_t signals[QPC_SIGNALS];
     qpc_listener listeners[QPC_LISTEN_MAX + 1];
     int32_t listener_count;
     qpc_pool *pool;
@@ -56,7 +56,7 @@ struct qpc_server {
     _Atomic int64_t worlds_memory;
     qpc_log_limit refused_log, accept_log, garbage_log;
     uint8_t chunk[QPC_READ_CHUNK]; // where sessions without a half message read into
-    int exit_code;
+    bool wrote_port_file;
 };
 
 enum {

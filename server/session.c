@@ -213,7 +213,6 @@ void qpc_session_finish(qpc_session *session) {
 void qpc_session_reject(qpc_session *session, const qpc_error *error) {
     qpc_server *server = session->server;
     int64_t suppressed;
-    qpc_count(&server->counters, malformed, 1);
     qpc_count(&server->counters, errors, 1);
     if (qpc_log_admit(&server->garbage_log, 1000, &suppressed)) {
         char quoted[400];
@@ -422,7 +421,7 @@ static void decoded(qpc_post *post) {
     qpc_session_discharge(session, request->charged);
     if (session->state == QPC_SESSION_OPEN) {
         qpc_router_dispatch(session, &request->message, d->status, &d->error, &request->bytes,
-                            request->size);
+                            request->size, request->charged);
     }
     qpc_request_destroy(request);
     if (session->state == QPC_SESSION_OPEN) consume_waiting(session);
@@ -431,7 +430,7 @@ static void decoded(qpc_post *post) {
 }
 
 /// A worker decodes it, so that the loop stays free; takes bytes over, also on failure.
-static void decode_apart(qpc_session *session, uint8_t *bytes, size_t size) {
+static void decode_apart(qpc_session *session, uint8_t *bytes, size_t size, size_t cost) {
     qpc_error error = {0};
     qpc_request *request = qpc_request_create(QPC_METHOD_COUNT);
     decoding *d = qpc_calloc(1, sizeof *d);
@@ -439,7 +438,7 @@ static void decode_apart(qpc_session *session, uint8_t *bytes, size_t size) {
     if (bytes == NULL || request == NULL || d == NULL) {
         status = qpc_fail(&error, QPC_ERR_MEMORY, "out of memory for a message of %zu bytes", size);
     } else {
-        status = qpc_session_charge(session, size, &error);
+        status = qpc_session_charge(session, cost, &error);
     }
     if (status != QPC_OK) {
         qpc_free(bytes);
@@ -451,7 +450,8 @@ static void decode_apart(qpc_session *session, uint8_t *bytes, size_t size) {
     request->server = session->server;
     request->session = session;
     request->bytes = bytes;
-    request->size = request->charged = size;
+    request->size = size;
+    request->charged = cost;
     request->object = d;
     request->free_object = qpc_free;
     request->task.run = decode_on_worker;
@@ -469,7 +469,7 @@ static uint8_t *copy_of(const uint8_t *bytes, size_t size) {
 }
 
 /// The first message of the session's own buffer is a large one: it takes the buffer along.
-static void take_buffer(qpc_session *session, size_t size) {
+static void take_buffer(qpc_session *session, size_t size, size_t cost) {
     size_t rest = session->in_size - size;
     uint8_t *bytes = session->in;
     uint8_t *tail = rest > 0 ? copy_of(bytes + size, rest) : NULL;
@@ -489,7 +489,7 @@ static void take_buffer(qpc_session *session, size_t size) {
         session->in = tail;
         session->in_size = session->in_capacity = rest;
     }
-    decode_apart(session, bytes, size);
+    decode_apart(session, bytes, size, cost);
 }
 
 // ---- input ----
@@ -527,19 +527,21 @@ static size_t consume(qpc_session *session, const uint8_t *bytes, size_t size, b
         if (outcome == QPC_SCAN_PARTIAL) break;
         if (outcome == QPC_SCAN_MALFORMED) {
             // Where the next message would begin is unknown.
+            qpc_count(&session->server->counters, malformed, 1);
             qpc_session_reject(session, &error);
             return size;
         }
+        size_t cost = qpc_message_cost(whole, session->scanner.items);
         session->scanner = (qpc_scanner){0};
         if (whole < QPC_LARGE_MESSAGE) {
-            qpc_router_handle(session, bytes + at, whole);
+            qpc_router_handle(session, bytes + at, whole, cost);
             at += whole;
         } else if (own && at == 0) {
             *ret_taken = true;
-            take_buffer(session, whole);
+            take_buffer(session, whole, cost);
             return 0;
         } else {
-            decode_apart(session, copy_of(bytes + at, whole), whole);
+            decode_apart(session, copy_of(bytes + at, whole), whole, cost);
             at += whole;
         }
     }

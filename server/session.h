@@ -74,6 +74,7 @@ struct qpc_session {
     qpc_upload *uploads[QPC_UPLOADS_MAX];
     qpc_subscription *subscriptions;
     int32_t subscription_count;
+    size_t frames_held; // bytes that wait in the queues of its subscriptions
     uint32_t next_subscription;
 };
 
@@ -98,6 +99,11 @@ void qpc_session_close(qpc_session *session);
 void qpc_session_complete(qpc_session *session, qpc_request *request);
 /// Once a second: read timeout, lingering ends.
 void qpc_session_tick(qpc_session *session, int64_t now_ns);
+/// What a message takes once it is decoded, its own bytes included: elements cost far more as values
+/// than on the wire.
+static inline size_t qpc_message_cost(size_t size, size_t items) {
+    return size + items * (sizeof(qpc_pair) + 24); // 24: what the decoder takes besides
+}
 /// Charge bytes to the budgets of the session and the server. QPC_ERR_LIMIT names the option.
 qpc_status qpc_session_charge(qpc_session *session, size_t bytes, qpc_error *err);
 void qpc_session_discharge(qpc_session *session, size_t bytes);

@@ -44,6 +44,7 @@ static qpc_snapshot *take_oldest(qpc_subscription *s) {
     qpc_snapshot *frame = s->waiting[s->first];
     s->first = (s->first + 1) % s->capacity;
     s->count--;
+    if (s->held != NULL) *s->held -= qpc_snapshot_size(frame);
     return frame;
 }
 
@@ -71,6 +72,12 @@ static void send_frame(qpc_subscription *s, const qpc_snapshot *frame) {
     s->sink.send(s->sink.user, s, frame, dropped);
 }
 
+/// One frame is always admitted when no other waits.
+static bool is_full(const qpc_subscription *s, const qpc_snapshot *frame) {
+    if (s->count == s->capacity) return true;
+    return s->held != NULL && *s->held > 0 && *s->held + qpc_snapshot_size(frame) > s->held_most;
+}
+
 void qpc_subscription_offer(qpc_subscription *s, qpc_snapshot *frame) {
     if (s->over || frame->step % s->every != 0) return;
     qpc_subscription_pump(s); // older ones first
@@ -78,17 +85,19 @@ void qpc_subscription_offer(qpc_subscription *s, qpc_snapshot *frame) {
         send_frame(s, frame);
         return;
     }
-    if (s->count == s->capacity) {
+    while (is_full(s, frame)) {
         if (s->policy == QPC_STREAM_CLOSE) {
             s->over = true;
             return;
         }
         qpc_subscription_missed(s, 1);
-        if (s->policy == QPC_STREAM_DROP_NEWEST) return;
+        // Without a frame of its own to drop it is the session's other queues that are full.
+        if (s->policy == QPC_STREAM_DROP_NEWEST || s->count == 0) return;
         qpc_snapshot_unref(take_oldest(s));
     }
     s->waiting[(s->first + s->count) % s->capacity] = qpc_snapshot_ref(frame);
     s->count++;
+    if (s->held != NULL) *s->held += qpc_snapshot_size(frame);
 }
 
 void qpc_subscription_pump(qpc_subscription *s) {

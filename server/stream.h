@@ -1,7 +1,8 @@
 /// Subscriptions: frames of a world to one session, within its credit and its reader's speed.
 ///
 /// A subscription has a queue of frames that may not go out yet, because credit is used up or the
-/// reader is behind; when that is full its policy decides:
+/// reader is behind; when that is full, by frames or by the bytes that the session may hold, its policy
+/// decides:
 ///     drop-oldest   the oldest waiting frame goes
 ///     drop-newest   the new frame goes
 ///     latest        only the newest waits (a queue of one)
@@ -48,6 +49,8 @@ struct qpc_subscription {
     qpc_stream_policy policy;
     bool over; // ended by its policy; sends nothing any more
     int32_t capacity, first, count;
+    size_t *held;     // bytes of the frames that wait in all queues of the session; NULL: not counted
+    size_t held_most; // then the queue counts as full
     uint64_t sent, dropped, dropped_since; // since the last frame sent
     qpc_snapshot *waiting[];
 };

@@ -126,6 +126,20 @@ class Listening(unittest.TestCase):
             with Client(daemon) as client:
                 client.call("hello")
 
+    def test_a_second_instance_leaves_the_files_of_the_first_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(pathlib.Path(folder, "socket"))
+            with Daemon("--unix", path) as daemon:
+                done = run("--listen", daemon.server, "--unix", path, "--data", folder + "/d",
+                           "--port-file", str(daemon.port_file))
+                self.assertEqual(done.returncode, 3)
+                done = run("--listen", "127.0.0.1:0", "--data", str(daemon.data),
+                           "--port-file", str(daemon.port_file))
+                self.assertEqual(done.returncode, 4)
+                self.assertTrue(daemon.port_file.exists())
+                with Client(path) as client:
+                    client.call("hello")
+
     def test_the_port_file_goes_with_the_daemon(self):
         with Daemon() as daemon:
             daemon.stop()
@@ -453,6 +467,16 @@ class Stopping(unittest.TestCase):
             self.assertEqual((after["status"], after["reached"]), ("draining", reply["reached"]))
             client.wait_closed()
             self.assertEqual(daemon.wait(), 0)
+
+    def test_a_terminal_that_closes_drains_unless_told_otherwise(self):
+        with Daemon() as daemon:
+            daemon.signal(signal.SIGHUP)
+            self.assertEqual(daemon.wait(), 0)
+        with Daemon(wrapper=["nohup"]) as daemon:
+            daemon.signal(signal.SIGHUP)
+            time.sleep(0.3)
+            with Client(daemon) as client:
+                client.call("hello")
 
     def test_draining_by_request(self):
         with Daemon() as daemon, Client(daemon) as client:

@@ -459,6 +459,39 @@ static void frames_are_taken_for_subscribers_and_the_oldest_go(void **state) {
     assert_int_equal(qpc_actor_take_frames(f->actor, frames, 300, &missed), 0);
 }
 
+static int taken;
+static call meanwhile[8];
+
+static void take_one(void *user, qpc_actor *actor) {
+    fixture *f = user;
+    qpc_snapshot *frame;
+    uint64_t missed;
+    f->frames_posted++;
+    while (qpc_actor_take_frames(actor, &frame, 1, &missed) > 0) {
+        taken++;
+        qpc_snapshot_unref(frame);
+        // A worker steps while the loop is still taking: its post must go out once, not twice.
+        if (taken >= 6 || qpc_actor_get_info(actor).busy) continue;
+        post(f, &meanwhile[taken], QPC_METHOD_WORLD_STEP, 1);
+        qpc_pool_run_ready(f->pool, 10);
+    }
+}
+
+static void frames_that_come_while_others_are_taken_are_posted_once(void **state) {
+    fixture *f = *state;
+    call a;
+    f->env.on_frames = take_one;
+    make_world(f, 1, 0, -1);
+    qpc_actor_set_frames(f->actor, 1, QPC_PART_POSITIONS);
+    taken = 0;
+    post(f, &a, QPC_METHOD_WORLD_STEP, 1);
+    run(f);
+    expect_ok(&a, "ok", 1);
+    assert_int_equal(taken, 6);
+    for (int i = 1; i < 6; i++) expect_ok(&meanwhile[i], "ok", i + 1);
+    assert_int_equal(f->frames_posted, 2); // the first, and one for all that came meanwhile
+}
+
 static void a_world_beyond_its_memory_is_refused(void **state) {
     fixture *f = *state;
     qpc_value scene = scene_of(100000, 0, -1);
@@ -537,6 +570,7 @@ int main(void) {
         TEST(controls_come_in_order_and_change_nothing_when_refused),
         TEST(snapshots_hold_the_moving_nodes_only),
         TEST(frames_are_taken_for_subscribers_and_the_oldest_go),
+        TEST(frames_that_come_while_others_are_taken_are_posted_once),
         TEST(a_world_beyond_its_memory_is_refused),
         TEST(creation_survives_every_failed_allocation),
         TEST(a_step_survives_every_failed_allocation),

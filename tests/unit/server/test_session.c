@@ -381,6 +381,21 @@ static void input_beyond_the_budget_is_refused(void **state) {
     expect_closed(f);
 }
 
+static void decoded_elements_count_against_the_budget(void **state) {
+    fixture *f = *state;
+    qpc_rpc_message m;
+    f->server->options.max_session_bytes = 2 << 20;
+    // 60,000 small integers: 60 kB on the wire, far more as values.
+    static uint8_t message[60016] = {0x94, 0, 1, 0xa1, 'x', 0x91, 0x81, 0xa1, 'l', 0xdc, 0xea, 0x60};
+    send_bytes(f, message, 12 + 60000);
+    pump(f);
+    assert_true(next_message(f, &m));
+    assert_int_equal(m.type, QPC_RPC_NOTIFICATION);
+    assert_int_equal(qpc_map_get(&m.params, "code")->i, QPC_ERR_LIMIT);
+    qpc_rpc_message_fini(&m);
+    expect_closed(f);
+}
+
 static uint64_t create_world(fixture *f) {
     qpc_value params = qpc_map();
     qpc_map_set(&params, "scene", qpc_map());
@@ -483,6 +498,7 @@ int main(void) {
         TEST(a_reader_that_sleeps_is_not_read_until_it_wakes),
         TEST(half_a_message_times_out),
         TEST(input_beyond_the_budget_is_refused),
+        TEST(decoded_elements_count_against_the_budget),
         TEST(worlds_answer_through_the_session),
         TEST(a_session_that_goes_leaves_its_batch_running),
         TEST(failing_memory_costs_a_reply_or_the_session_no_more),

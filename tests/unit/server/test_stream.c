@@ -144,6 +144,33 @@ static void frames_lost_on_the_way_are_told(void **state) {
     qpc_subscription_destroy(NULL);
 }
 
+static void bytes_of_waiting_frames_are_bounded_over_a_session(void **state) {
+    (void)state;
+    reader r = {.ready = false};
+    qpc_snapshot *probe = frame_of(0);
+    size_t held = 0, size = qpc_snapshot_size(probe);
+    qpc_snapshot_unref(probe);
+    qpc_subscription *a = subscribe(QPC_STREAM_DROP_OLDEST, 100, &r);
+    qpc_subscription *b = subscribe(QPC_STREAM_DROP_OLDEST, 100, &r);
+    a->held = b->held = &held;
+    a->held_most = b->held_most = 3 * size;
+    offer(a, 1, 5); // 3 to 5 wait
+    assert_int_equal(held, 3 * size);
+    offer(b, 6, 6); // nothing of its own to drop
+    assert_int_equal(b->count, 0);
+    assert_int_equal(b->dropped, 1);
+    r.ready = true;
+    qpc_subscription_pump(a);
+    expect(&r, (int64_t[]){3, 4, 5}, 3);
+    assert_int_equal(held, 0);
+    r.ready = false;
+    offer(b, 7, 7);
+    assert_int_equal(held, size);
+    qpc_subscription_destroy(a);
+    qpc_subscription_destroy(b);
+    assert_int_equal(held, 0);
+}
+
 static void names_of_policies_are_read(void **state) {
     (void)state;
     qpc_stream_policy policy;
@@ -170,6 +197,7 @@ int main(void) {
         cmocka_unit_test(close_ends_at_the_first_frame_too_many),
         cmocka_unit_test(credit_is_used_up_and_granted),
         cmocka_unit_test(frames_lost_on_the_way_are_told),
+        cmocka_unit_test(bytes_of_waiting_frames_are_bounded_over_a_session),
         cmocka_unit_test(names_of_policies_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, no_block_leaks);
