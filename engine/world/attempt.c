@@ -17,8 +17,8 @@ enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
     GENTLE_PASSES = 12,      // of a gentle attempt, whatever the scene says
-    MOST_UNSOLVED = 4,       // QPs of an attempt given up at an iteration limit
-    MOST_NEWTON_STEPS = 100, // of augmented-lagrangian named alone
+    MOST_UNSOLVED = 2,       // QPs of an attempt given up at an iteration limit
+    MOST_NEWTON_STEPS = 60,  // of augmented-lagrangian named alone, as in auto
     MOST_RELAXATIONS = 8,    // of an attempt
     RELAX_STEPS = 6,
 };

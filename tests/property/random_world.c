@@ -341,7 +341,7 @@ static void head(text *t, random_source *r, random_world *w) {
     say_vector(t, "gravity", gravity);
     say(t, ", \"integrator\": \"%s\"", w->implicit ? "implicit-euler" : "symplectic-euler");
     int name = random_chance(r, 0.6) ? 0 : random_int(r, 1, 3);
-    if (name == 3 && w->nodes > 80) name = 2; // conjugate gradients are slow, and here for comparison only
+    if (name == 3 && w->nodes > 50) name = 2; // conjugate gradients are slow, and here for comparison only
     say(t, ", \"solver\": {\"name\": \"%s\"", names[name]);
     bool bare = w->family == RANDOM_BARE;
     if (bare || random_chance(r, 0.1)) say(t, ", \"passes\": %d", bare ? 0 : random_int(r, 0, 3));
