@@ -226,6 +226,27 @@ static void pellets_and_cables_bounce_off_each_other_without_meeting(void **stat
     simulation_end(&sim);
 }
 
+static void energy_that_comes_from_orders_alone_is_tested_against_itself(void **state) {
+    (void)state;
+    // At rest, weightless, unstretched: the scene has no energy scale. Rounding must not count as a gain.
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': ["
+                     PLATE("[0, 0.1, 0]", "'velocity': [0.1, -0.7, 0.05]") ","
+                     "{'kind': 'cable', 'nodes': [[0.1, 0, 0]], 'radius': 0.02, 'mass': 3.7},"
+                     "{'kind': 'cable', 'name': 'b', 'nodes': [[5, 0, 0], [5.1, 0, 0]], 'radius': 0.02, 'mass': 0.3,"
+                     "'stiffness': 1e3}]}");
+    simulation_control(&sim, "{'forces': [{'body': 'b', 'force': [1.3, 0.7, 0.1]}]}");
+    int64_t halved = 0;
+    for (int i = 0; i < 200; i++) {
+        simulation_step(&sim, 1);
+        halved += sim.report.halvings;
+        assert_int_equal(sim.report.outcome, QPC_STEP_OPTIMAL);
+    }
+    assert_int_equal(halved, 0);
+    assert_true(sim.report.kinetic > 1);
+    simulation_end(&sim);
+}
+
 // ---- states inside a step ----
 
 static void a_step_that_fails_hands_out_no_states(void **state) {
@@ -269,6 +290,7 @@ int main(void) {
         cmocka_unit_test(a_fast_cable_without_passes_and_halvings_does_not_stand_still_for_ever),
         cmocka_unit_test(a_start_within_thickness_is_pushed_out_slowly),
         cmocka_unit_test(pellets_and_cables_bounce_off_each_other_without_meeting),
+        cmocka_unit_test(energy_that_comes_from_orders_alone_is_tested_against_itself),
         cmocka_unit_test(a_step_that_fails_hands_out_no_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
