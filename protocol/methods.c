@@ -165,6 +165,8 @@ static const qpc_field_spec world_describe_results[] = {
 static const qpc_field_spec destroy_results[] = {
     R("destroyed", BOOL, "true."),
     R("steps", INT, "Number of its last step."),
+    R("recording", STR,
+      "Only if not everything recorded could be written (a full disk, say): why. The run is `failed` then."),
 };
 
 static const qpc_field_spec step_params[] = {
@@ -277,7 +279,7 @@ static const qpc_field_spec unsubscribe_results[] = {
 static const qpc_field_spec run_list_results[] = {
     R("runs", LIST,
       "Maps {run, world, name, state, path, steps, frames, bytes, created, scene_hash}; state is "
-      "recording, closed or crashed."),
+      "recording, closed, failed (not all could be written) or crashed."),
 };
 static const qpc_field_spec run_param[] = {RUN_PARAM};
 static const qpc_field_spec run_describe_results[] = {
@@ -286,7 +288,7 @@ static const qpc_field_spec run_describe_results[] = {
     R("run", STR, "Id of the run."),
     R("world", UINT, "Id of the world it is of."),
     R("name", STR, "The label."),
-    R("state", STR, "recording, closed or crashed."),
+    R("state", STR, "recording, closed, failed (not all could be written) or crashed."),
     BODIES_RESULT,
     R("steps", INT, "Steps recorded."),
     R("frames", INT, "Frames recorded."),

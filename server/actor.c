@@ -530,9 +530,10 @@ static void do_control(qpc_actor *actor, qpc_request *request) {
 /// The world goes: run closed, memory returned. The rest of the actor goes on the loop.
 static void do_destroy(qpc_actor *actor, qpc_request *request) {
     int64_t steps = qpc_world_step_number(actor->world);
+    qpc_error recording = {0};
     if (actor->recorder != NULL) {
         qpc_recorder_event(actor->recorder, steps, "destroyed", "by world.destroy");
-        qpc_recorder_flush(actor->recorder); // who reads the run file after the answer finds it all
+        qpc_recorder_flush(actor->recorder, &recording); // who reads the run file after the answer finds it all
         qpc_recorder_unref(actor->recorder);
         actor->recorder = NULL;
     }
@@ -540,13 +541,14 @@ static void do_destroy(qpc_actor *actor, qpc_request *request) {
     actor->world = NULL;
     int64_t memory = atomic_exchange(&actor->memory, 0);
     atomic_fetch_sub(actor->env->worlds_memory, memory);
-    qpc_pair pairs[2] = {
+    qpc_pair pairs[3] = {
         {qpc_text_borrow("destroyed"), qpc_bool(true)},
         {qpc_text_borrow("steps"), qpc_int(steps)},
+        {qpc_text_borrow("recording"), qpc_text_borrow(recording.message)},
     };
     qpc_value result = {.kind = QPC_MAP};
     result.map.pairs = pairs;
-    result.map.count = result.map.capacity = 2;
+    result.map.count = result.map.capacity = recording.status != QPC_OK ? 3 : 2;
     qpc_request_succeed(request, &result, actor->env->max_message);
 }
 

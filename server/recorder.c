@@ -319,9 +319,12 @@ qpc_recorder *qpc_recorder_ref(qpc_recorder *recorder) {
     return recorder;
 }
 
-void qpc_recorder_flush(qpc_recorder *recorder) {
-    // A failing disk is not the reader's error: what is there can be read.
-    qpc_writer_flush(recorder->run, NULL);
+qpc_status qpc_recorder_flush(qpc_recorder *recorder, qpc_error *err) {
+    qpc_status status = qpc_writer_flush(recorder->run, err);
+    if (status != QPC_OK) return status;
+    uint64_t dropped = qpc_run_handle_dropped(recorder->run);
+    if (dropped == 0) return QPC_OK;
+    return qpc_fail(err, QPC_ERR_FULL, "%llu records could not be written", (unsigned long long)dropped);
 }
 
 void qpc_recorder_unref(qpc_recorder *recorder) {

@@ -464,8 +464,11 @@ static void finish_run(qpc_run_handle *run) {
     qpc_status status = qpc_runfile_close(run->file, whole, &totals, &error);
     if (status == QPC_OK && whole)
         status = qpc_catalog_finish_run(w->catalog, run->id, "closed", &totals, &error);
-    else if (status == QPC_OK)
+    else if (status == QPC_OK) {
+        // The catalogue may be on the same disk: it says so if it can.
+        qpc_catalog_finish_run(w->catalog, run->id, "failed", &totals, NULL);
         status = qpc_fail(&error, run->fail_status, "%s", run->fail_message);
+    }
     if (status != QPC_OK) {
         pthread_mutex_lock(&w->mutex);
         note_error(w, error.message);

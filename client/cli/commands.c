@@ -21,7 +21,14 @@ static bool choose_format(const mesh_output *o, bool *ret_qpm, qpc_error *err) {
     const char *format = o->format;
     if (format == NULL) {
         const char *dot = strrchr(o->path, '.');
-        format = dot != NULL && strcmp(dot, ".qpm") == 0 ? "qpm" : "obj";
+        if (strcmp(o->path, "-") == 0) {
+            format = "obj";
+        } else if (dot != NULL && (strcmp(dot, ".qpm") == 0 || strcmp(dot, ".obj") == 0)) {
+            format = dot + 1;
+        } else {
+            qpc_fail(err, QPC_ERR_INVALID, "%.200s: name it .obj or .qpm, or say --format", o->path);
+            return false;
+        }
     }
     *ret_qpm = strcmp(format, "qpm") == 0;
     if (*ret_qpm || strcmp(format, "obj") == 0) return true;

@@ -353,7 +353,7 @@ static void scene_name(const qpc_value *scene, const char *path, const char *giv
 }
 
 static cli_exit override(const cli *c, qpc_value *scene, const run_options *o) {
-    if (o->dt > 0 && !cli_set(scene, "dt", qpc_real(o->dt))) return cli_no_memory(c);
+    if (!isnan(o->dt) && !cli_set(scene, "dt", qpc_real(o->dt))) return cli_no_memory(c);
     if (!o->no_record) return CLI_OK;
     qpc_value record = qpc_map();
     const qpc_value *given = qpc_map_get(scene, "record");
@@ -400,6 +400,25 @@ static qpc_status ask_dt(cli *c, uint64_t world, double *ret, qpc_error *err) {
         status = qpc_read_real(qpc_map_get(m.value, "dt"), "dt", 1e-300, 1e300, ret, err);
     qpc_message_fini(&m);
     return status;
+}
+
+/// End a world, so that its run file is closed. False if its recording did not take everything.
+static bool end_world(cli *c, uint64_t world) {
+    qpc_value params = qpc_map();
+    qpc_message m = {0};
+    qpc_error err = {0};
+    qpc_status status = QPC_ERR_MEMORY;
+    if (cli_set(&params, "world", qpc_uint(world))) status = qpc_call(c->client, "world.destroy", &params, &m, &err);
+    qpc_value_fini(&params);
+    bool whole = true;
+    const qpc_value *recording = status == QPC_OK ? qpc_map_get(m.value, "recording") : NULL;
+    if (status != QPC_OK) cli_warn(c, "world %llu: %s", (unsigned long long)world, err.message);
+    if (recording != NULL && recording->kind == QPC_STR) {
+        cli_warn(c, "the run file is incomplete: %.*s", (int)recording->str.size, recording->str.bytes);
+        whole = false;
+    }
+    qpc_message_fini(&m);
+    return whole;
 }
 
 /// Times and path of a run. What was recorded last may still be on its way to the file: wait for
@@ -460,9 +479,7 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     // End the world, so that its run file is closed; then its figures are all there.
     cli_times times = {NAN, NAN, NAN, NAN, 0};
     char path[4096] = "";
-    qpc_error ignored;
-    if (!o->keep && qpc_client_world_destroy(c->client, receipt->world, &ignored) != QPC_OK)
-        cli_warn(c, "world %llu: %s", (unsigned long long)receipt->world, ignored.message);
+    if (!o->keep && !end_world(c, receipt->world) && code == CLI_OK) code = CLI_SERVER_ERROR;
     if (receipt->run[0] != '\0' &&
         read_recorded(c, receipt->run, r.total.reached, o->keep ? KEPT_MS : RECORD_MS, &times, path,
                       sizeof path, &err) != QPC_OK)
@@ -473,7 +490,7 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     if (code == CLI_RUN_FAILED)
         fprintf(stderr, "qpc: step %lld failed: %s\n", (long long)r.total.reached + 1,
                 r.total.error.message);
-    if (code == CLI_SERVER_ERROR && status == QPC_OK)
+    if (r.total.reached < r.steps && code == CLI_SERVER_ERROR && status == QPC_OK)
         fprintf(stderr, "qpc: the server ended the run after step %lld: %s\n",
                 (long long)r.total.reached, r.total.status);
     if (code == CLI_INTERRUPTED)
@@ -494,7 +511,7 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
 }
 
 cli_exit cli_run(cli *c, int argc, char **argv) {
-    run_options o = {.steps = -1, .seconds = NAN};
+    run_options o = {.steps = -1, .seconds = NAN, .dt = NAN};
     const cli_option options[] = {
         {"steps", CLI_COUNT, &o.steps, "N", "number of steps"},
         {"seconds", CLI_NUMBER, &o.seconds, "S", "simulated time, s (default 5)"},
@@ -522,7 +539,11 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
     cli_exit code;
     if (!cli_parse(&command, options, argc, argv, &path, &count, &code)) return code;
     qpc_error err = {0};
-    if ((o.steps >= 0 && !isnan(o.seconds)) || o.dt < 0 || o.seconds < 0) {
+    if (o.dt <= 0) {
+        qpc_fail(&err, QPC_ERR_INVALID, "--dt is %g; it must be greater than 0", o.dt);
+        return cli_fail(c, CLI_USAGE, &err, NULL);
+    }
+    if ((o.steps >= 0 && !isnan(o.seconds)) || o.seconds < 0) {
         qpc_fail(&err, QPC_ERR_INVALID, "say --steps or --seconds, and neither less than 0");
         return cli_fail(c, CLI_USAGE, &err, NULL);
     }

@@ -442,6 +442,8 @@ static qpc_status read_limit(const qpc_value *map, const char *where, qpc_scene_
     if ((v = qpc_map_get(map, "max")) != NULL && (st = qpc_read_real(v, path, 1.0, 1e6, &limit.max, err)) != QPC_OK) return st;
     qpc_path_join(path, where, "min");
     if ((v = qpc_map_get(map, "min")) != NULL && (st = qpc_read_real(v, path, 0.0, 1.0, &limit.min, err)) != QPC_OK) return st;
+    if (qpc_map_get(map, "max") == NULL && qpc_map_get(map, "min") == NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give max, min or both (length over rest length)");
     if (limit.min >= limit.max)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "min %g is not below max %g", limit.min, limit.max);
     if (!qpc_array_push(&def->limits, limit)) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");

@@ -22,7 +22,7 @@ CREATE TABLE runs(
     id TEXT NOT NULL PRIMARY KEY,   -- 32 hex digits
     world INTEGER NOT NULL,
     name TEXT NOT NULL,
-    state TEXT NOT NULL,            -- 'recording', 'closed' or 'crashed'
+    state TEXT NOT NULL,            -- 'recording', 'closed', 'failed' or 'crashed'
     file TEXT NOT NULL,             -- relative to the data folder
     scene_hash INTEGER NOT NULL,    -- the 64 bits as a signed integer
     steps INTEGER NOT NULL,         -- last step with a row or a frame, at the close
