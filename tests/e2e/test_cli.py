@@ -324,6 +324,22 @@ class WithServer(Case):
                 {"kind": "static", "mesh": {"sha256": "0" * 64}}])
             self.run_qpc(1, "check", wrong, *at)
 
+    def test_a_recording_that_lost_something_is_told(self):
+        # A run of 20 nodes writes about 1 MB in 2000 steps; the daemon may write files of 600 KB.
+        with Daemon(wrapper=["prlimit", f"--fsize={600 << 10}"]) as daemon:
+            scene = write_scene(self.folder)
+            done = self.run_qpc(1, "run", scene, "--steps", "20000", "--json", "--server", daemon.server)
+            self.assertIn("the run file is incomplete", done.stderr)
+            self.assertEqual(json.loads(done.stdout)["steps"], 20000)
+            run, = json.loads(self.run_qpc(0, "runs", "--json", "--server", daemon.server).stdout)["runs"]
+            self.assertEqual(run["state"], "failed")
+            self.assertLess(run["steps"], 20000)
+
+    def test_a_length_of_a_step_must_be_positive(self):
+        scene = write_scene(self.folder)
+        for bad in ("0", "-1"):
+            self.assertIn("--dt", self.run_qpc(2, "run", scene, "--dt", bad).stderr)
+
     def test_the_environment_names_the_server(self):
         with Daemon() as daemon:
             self.run_qpc(0, "stats", env={"QPC_SERVER": daemon.server})

@@ -51,6 +51,7 @@ static void numbers_out_of_range_are_refused_by_place(void **state) {
     refused("{'bodies':[{'kind':'cable','nodes':[],'mass':1,'stiffness':1,'radius':0.1}]}", QPC_ERR_INVALID, "nodes");
     refused("{'bodies':[" CABLE "],'constraints':[{'kind':'fixed','body':'c','nodes':[3]}]}", QPC_ERR_INVALID, "constraints[0].nodes");
     refused("{'bodies':[" CABLE "],'constraints':[{'kind':'strain-limit','body':'c','max':0.5}]}", QPC_ERR_INVALID, "max");
+    refused("{'bodies':[" CABLE "],'constraints':[{'kind':'strain-limit','body':'c'}]}", QPC_ERR_INVALID, "max, min or both");
     refused("{'bodies':[]}", QPC_ERR_INVALID, "bodies");
     refused("{'bodies':[" CABLE "," CABLE "]}", QPC_ERR_EXISTS, "called");
     refused("{'bodies':[{'kind':'static','mesh':{'sha256':'00'}}]}", QPC_ERR_INVALID, "64 hex");
