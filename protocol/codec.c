@@ -111,15 +111,18 @@ static const char *type_name(const msgpack_object *o) {
     return "something unknown";
 }
 
+/// msgpack-c points empty text nowhere; ours always has an address, so that it may be compared and copied.
+static const char *address(const char *bytes, size_t size) { return size > 0 ? bytes : ""; }
+
 /// str and bin alike.
 static bool as_bytes(const msgpack_object *o, const char **ret, size_t *ret_size) {
     if (o->type == MSGPACK_OBJECT_STR) {
-        *ret = o->via.str.ptr;
+        *ret = address(o->via.str.ptr, o->via.str.size);
         *ret_size = o->via.str.size;
         return true;
     }
     if (o->type == MSGPACK_OBJECT_BIN) {
-        *ret = o->via.bin.ptr;
+        *ret = address(o->via.bin.ptr, o->via.bin.size);
         *ret_size = o->via.bin.size;
         return true;
     }
@@ -315,10 +318,8 @@ static bool keys_equal(const qpc_value *a, const qpc_value *b) {
 static uint8_t key_slot(const qpc_value *key) {
     uint64_t head = 0, tail = 0;
     size_t n = key->str.size < sizeof head ? key->str.size : sizeof head;
-    if (n > 0) { // an empty key may have no bytes at all
-        memcpy(&head, key->str.bytes, n);
-        memcpy(&tail, key->str.bytes + (key->str.size - n), n);
-    }
+    memcpy(&head, key->str.bytes, n);
+    memcpy(&tail, key->str.bytes + (key->str.size - n), n);
     uint64_t mixed = (head ^ (tail << 7 | tail >> 57) ^ key->str.size) * 0x9e3779b97f4a7c15ULL;
     return (uint8_t)(mixed >> 56);
 }
@@ -462,10 +463,11 @@ static qpc_status from_object(const msgpack_object *o, const frame *at, qpc_valu
         return QPC_OK;
     case MSGPACK_OBJECT_STR:
         status = check_utf8(o->via.str.ptr, o->via.str.size, at, err);
-        if (status == QPC_OK) *ret = qpc_str_borrow(o->via.str.ptr, o->via.str.size);
+        if (status == QPC_OK)
+            *ret = qpc_str_borrow(address(o->via.str.ptr, o->via.str.size), o->via.str.size);
         return status;
     case MSGPACK_OBJECT_BIN:
-        *ret = qpc_bin_borrow(o->via.bin.ptr, o->via.bin.size);
+        *ret = qpc_bin_borrow(address(o->via.bin.ptr, o->via.bin.size), o->via.bin.size);
         return QPC_OK;
     case MSGPACK_OBJECT_ARRAY:
         return from_list(o, at, ret, err);

@@ -165,7 +165,7 @@ static const qpc_field_spec world_describe_results[] = {
 static const qpc_field_spec destroy_results[] = {
     R("destroyed", BOOL, "true."),
     R("steps", INT, "Number of its last step."),
-    R("recording", STR,
+    M("recording", STR,
       "Only if not everything recorded could be written (a full disk, say): why. The run is `failed` then."),
 };
 
