@@ -70,8 +70,8 @@ struct qpc_detector {
     qpc_list *vt, *ee, *cc;
     int32_t *items, *spare; // what lists point into, and its twin for compaction
     int32_t items_used, items_capacity;
-    int64_t live; // entries in use
-    double cover; // lists hold every pair that comes within cover * separation
+    int64_t live;    // entries in use
+    double cover;    // lists hold every pair that comes within cover * separation
     bool rebuild;    // every list is stale
     int32_t content; // calls of the smallest gap in a row that did without wide lists
     qpc_items found, near_edges, near_triangles;
@@ -88,6 +88,21 @@ struct qpc_detector {
 /// the next call replaces.
 qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x1, double reach,
                             qpc_error *err);
+typedef enum qpc_key_type { // order of kinds in keys; part of warm starts, so it never changes
+    QPC_KEY_VERTEX_FACE,
+    QPC_KEY_VERTEX_EDGE,
+    QPC_KEY_VERTEX_VERTEX,
+    QPC_KEY_EDGE_VERTEX,
+    QPC_KEY_EDGE_EDGE,
+} qpc_key_type;
+
+static inline uint64_t qpc_contact_key(qpc_key_type type, int32_t i, int32_t j) {
+    return (uint64_t)type << 60 | (uint64_t)(uint32_t)i << 30 | (uint64_t)(uint32_t)j;
+}
+/// Key of an edge-edge contact: node are a0, a1, b0, b1; edges by global number.
+uint64_t qpc_ee_key(const int32_t node[4], const double *weight, int32_t edge_i, int32_t edge_j);
+/// Sort det->raw by key, keep the first (earliest, nearest) of each key, write to ret.
+qpc_status qpc_contacts_deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err);
 /// Float boxes of a mesh part at positions x, and its tree if there is one already.
 void qpc_mesh_part_fit(qpc_mesh_part *m, const double *x);
 /// Direction in a triangle's plane away from its edge e; zero if the triangle has no area.

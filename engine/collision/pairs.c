@@ -6,39 +6,14 @@
 /// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
-#include "engine/collision/detector.h"
+#include "engine/collision/features.h"
 #include "engine/geometry/closest.h"
-
-#include "base/mem.h"
 
 #include <float.h>
 #include <string.h>
 
-typedef enum key_type { // order of kinds in keys; part of warm starts, so it never changes
-    KEY_VERTEX_FACE,
-    KEY_VERTEX_EDGE,
-    KEY_VERTEX_VERTEX,
-    KEY_EDGE_VERTEX,
-    KEY_EDGE_EDGE,
-} key_type;
-
-static const double flat_eps = 1e-9;  // sine below which a direction counts as perpendicular
-static const double local_eps = 1e-6; // the same between cables
 static const double past_end = 1e-3;  // parallel edges: how far past an end still counts as over it
 static const double tolerance = 0.01; // of the separation: largest stop tolerance of a motion test
-
-static uint64_t make_key(key_type type, int32_t i, int32_t j) {
-    return (uint64_t)type << 60 | (uint64_t)(uint32_t)i << 30 | (uint64_t)(uint32_t)j;
-}
-
-static qpc_vec3 unit(qpc_vec3 a) {
-    double length = v3_norm(a);
-    return length > 0 ? v3_scale(1 / length, a) : v3(0, 0, 0);
-}
-
-static qpc_vec3 node(const double *x, int32_t n) {
-    return v3_load(x + 3 * (int64_t)n);
-}
 
 /// The stretch of `before` and `after` that a motion covers, as a box.
 static qpc_dbox swept(const double *x0, const double *x1, int32_t a, int32_t b) {
@@ -52,123 +27,7 @@ static qpc_dbox swept(const double *x0, const double *x1, int32_t a, int32_t b) 
     return box;
 }
 
-// ---- cones: is a closest pair a local minimum of the distance to a mesh? ----
-
-static const int32_t *edge_nodes(const qpc_mesh_part *m, int32_t e) {
-    return m->topology->edge_vertex + 2 * (int64_t)e;
-}
-
-qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {
-    if (m->topology->triangle_degenerate[triangle]) return v3(0, 0, 0);
-    const int32_t *v = m->triangles + 3 * (int64_t)triangle, *w = edge_nodes(m, e);
-    int32_t opposite = v[0] != w[0] && v[0] != w[1]   ? v[0]
-                       : v[1] != w[0] && v[1] != w[1] ? v[1]
-                                                      : v[2];
-    qpc_vec3 a = node(x, m->first_node + w[0]);
-    qpc_vec3 along = v3_sub(node(x, m->first_node + w[1]), a);
-    qpc_vec3 to = v3_sub(node(x, m->first_node + opposite), a);
-    return unit(v3_madd(to, -v3_dot(to, along) / v3_norm2(along), along));
-}
-
-/// d points away from the surface at edge e. With `sharp`, an edge at which the surface runs on
-/// straight as seen along d is no feature.
-static bool edge_is_nearest(const qpc_mesh_part *m, const double *x, int32_t e, qpc_vec3 d,
-                            bool sharp) {
-    const qpc_topology *t = m->topology;
-    double eps = flat_eps * v3_norm(d);
-    qpc_vec3 level = v3(0, 0, 0);
-    bool has_level = false;
-    for (int32_t i = t->edge_triangle_start[e]; i < t->edge_triangle_start[e + 1]; i++) {
-        qpc_vec3 u = qpc_edge_tangent(m, x, e, t->edge_triangle[i]);
-        double rise = v3_dot(d, u);
-        if (rise > eps) return false;
-        if (!sharp || rise < -eps || !(v3_norm2(u) > 0)) continue;
-        if (has_level && v3_dot(level, u) < 0) return false;
-        level = u;
-        has_level = true;
-    }
-    return true;
-}
-
-static bool vertex_is_nearest(const qpc_mesh_part *m, const double *x, int32_t v, qpc_vec3 d,
-                              bool sharp) {
-    const qpc_topology *t = m->topology;
-    double eps = flat_eps * v3_norm(d);
-    bool falls = false, boundary = false;
-    qpc_vec3 p = node(x, m->first_node + v);
-    for (int32_t i = t->vertex_edge_start[v]; i < t->vertex_edge_start[v + 1]; i++) {
-        int32_t e = t->vertex_edge[i];
-        const int32_t *w = edge_nodes(m, e);
-        qpc_vec3 u = unit(v3_sub(node(x, m->first_node + (w[0] == v ? w[1] : w[0])), p));
-        double rise = v3_dot(d, u);
-        if (rise > eps) return false;
-        falls |= rise < -eps;
-        boundary |= t->edge_triangle_start[e + 1] - t->edge_triangle_start[e] == 1;
-    }
-    return !sharp || falls || boundary;
-}
-
-/// The closest pair lies between a cable vertex p and its neighbours no farther than elsewhere on
-/// the edges at p. away: unit direction from edge b of cable o to p. An edge at p that has no
-/// contact with b, or with less thickness than this pair, cannot stand in for it.
-static bool chain_vertex_is_nearest(const qpc_chain_part *c, const double *x, int32_t k,
-                                    qpc_vec3 away, const qpc_chain_part *o, int32_t b,
-                                    bool near_self) {
-    qpc_vec3 p = node(x, c->first_node + k);
-    for (int32_t side = -1; side <= 1; side += 2) {
-        if (k + side < 0 || k + side >= c->node_count) continue;
-        int32_t edge = side < 0 ? k - 1 : k;
-        if (c == o && (edge - b <= 1 && b - edge <= 1)) continue;
-        if (c == o && !near_self && qpc_chain_near_self(c, edge, b)) continue;
-        qpc_vec3 u = unit(v3_sub(node(x, c->first_node + k + side), p));
-        if (v3_dot(away, u) < -local_eps) return false;
-    }
-    return true;
-}
-
 // ---- contacts ----
-
-static qpc_vec3 face_normal(const qpc_mesh_part *m, const double *x, int32_t triangle) {
-    const int32_t *v = m->triangles + 3 * (int64_t)triangle;
-    qpc_vec3 a = node(x, m->first_node + v[0]);
-    return unit(v3_cross(v3_sub(node(x, m->first_node + v[1]), a),
-                         v3_sub(node(x, m->first_node + v[2]), a)));
-}
-
-/// Mean normal of the triangles at the mesh feature a contact names, for pairs that touch.
-static qpc_vec3 mesh_normal(const qpc_mesh_part *m, const double *x, int32_t triangle, int32_t e) {
-    qpc_vec3 n = v3(0, 0, 0);
-    const qpc_topology *t = m->topology;
-    if (e < 0) n = face_normal(m, x, triangle);
-    for (int32_t i = e < 0 ? 0 : t->edge_triangle_start[e];
-         i < (e < 0 ? 0 : t->edge_triangle_start[e + 1]); i++)
-        if (!t->triangle_degenerate[t->edge_triangle[i]])
-            n = v3_add(n, face_normal(m, x, t->edge_triangle[i]));
-    n = unit(n);
-    return v3_norm2(n) > 0.5 ? n : v3(0, 0, 1);
-}
-
-/// A direction perpendicular to both edges, or to one of them: two cables that touch.
-static qpc_vec3 chain_normal(const qpc_vec3 p[4]) {
-    qpc_vec3 a = unit(v3_sub(p[1], p[0])), b = unit(v3_sub(p[3], p[2]));
-    qpc_vec3 n = v3_cross(a, b);
-    if (v3_norm2(n) > 1e-12) return unit(n);
-    if (!(v3_norm2(a) > 0.5)) a = b;
-    // The coordinate axis most across the cable, made perpendicular to it.
-    double x = fabs(a.x), y = fabs(a.y), z = fabs(a.z);
-    qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
-    return unit(v3_madd(axis, -v3_dot(axis, a), a));
-}
-
-/// Distances below this say nothing about direction.
-static double direction_limit(const qpc_vec3 *p, int count) {
-    double largest = 0;
-    for (int i = 1; i < count; i++) {
-        qpc_vec3 d = v3_sub(p[i], p[0]);
-        largest = fmax(largest, fabs(d.x) + fabs(d.y) + fabs(d.z));
-    }
-    return 256 * DBL_EPSILON * largest;
-}
 
 static bool emit(qpc_detector *det, const qpc_contact *c) {
     return qpc_array_push(&det->raw, *c);
@@ -188,27 +47,16 @@ static uint64_t vt_key(const qpc_mesh_part *m, int32_t vertex_node, int32_t t, c
         }
     }
     *ret_edge = *ret_vertex = -1;
-    if (count == 3) return make_key(KEY_VERTEX_FACE, vertex_node, m->triangle_base + t);
+    if (count == 3) return qpc_contact_key(QPC_KEY_VERTEX_FACE, vertex_node, m->triangle_base + t);
     if (count == 2) {
         int32_t e = m->topology->triangle_edge[3 * (int64_t)t + (zero + 1) % 3];
         if (e >= 0) {
             *ret_edge = e;
-            return make_key(KEY_VERTEX_EDGE, vertex_node, m->edge_base + e);
+            return qpc_contact_key(QPC_KEY_VERTEX_EDGE, vertex_node, m->edge_base + e);
         }
     }
     *ret_vertex = v[one];
-    return make_key(KEY_VERTEX_VERTEX, vertex_node, m->first_node + v[one]);
-}
-
-/// Key of an edge-edge contact: node are a0, a1, b0, b1.
-static uint64_t ee_key(const int32_t node_of[4], const double *weight, int32_t edge_i,
-                       int32_t edge_j) {
-    int32_t i = weight[1] == 0 ? node_of[0] : weight[0] == 0 ? node_of[1] : -1;
-    int32_t j = weight[3] == 0 ? node_of[2] : weight[2] == 0 ? node_of[3] : -1;
-    if (i >= 0 && j >= 0) return make_key(KEY_VERTEX_VERTEX, i, j);
-    if (i >= 0) return make_key(KEY_VERTEX_EDGE, i, edge_j);
-    if (j >= 0) return make_key(KEY_EDGE_VERTEX, edge_i, j);
-    return make_key(KEY_EDGE_EDGE, edge_i, edge_j);
+    return qpc_contact_key(QPC_KEY_VERTEX_VERTEX, vertex_node, m->first_node + v[one]);
 }
 
 static qpc_contact mesh_contact(const qpc_chain_part *c, const qpc_mesh_part *m, int kind,
@@ -225,119 +73,34 @@ static qpc_contact mesh_contact(const qpc_chain_part *c, const qpc_mesh_part *m,
     } else {
         r.node[0] = c->first_node + feature_i;
         r.node[1] = qpc_chain_next(c, feature_i);
-        for (int k = 0; k < 2; k++) r.node[2 + k] = m->first_node + edge_nodes(m, feature_j)[k];
+        for (int k = 0; k < 2; k++) r.node[2 + k] = m->first_node + qpc_edge_nodes(m, feature_j)[k];
     }
     return r;
 }
 
 static void load(const double *x, const int32_t node_of[4], qpc_vec3 p[4]) {
-    for (int k = 0; k < 4; k++) p[k] = node(x, node_of[k]);
+    for (int k = 0; k < 4; k++) p[k] = qpc_node(x, node_of[k]);
 }
 
 static void load_vt(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                     int32_t t, qpc_vec3 p[4]) {
     const int32_t *v = m->triangles + 3 * (int64_t)t;
-    p[0] = node(x, c->first_node + k);
-    for (int i = 0; i < 3; i++) p[1 + i] = node(x, m->first_node + v[i]);
+    p[0] = qpc_node(x, c->first_node + k);
+    for (int i = 0; i < 3; i++) p[1 + i] = qpc_node(x, m->first_node + v[i]);
 }
 
 static void load_ee(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                     int32_t e, qpc_vec3 p[4]) {
-    const int32_t *v = edge_nodes(m, e);
-    p[0] = node(x, c->first_node + k);
-    p[1] = node(x, qpc_chain_next(c, k));
-    for (int i = 0; i < 2; i++) p[2 + i] = node(x, m->first_node + v[i]);
-}
-
-// Quick forerunners of the cones, for static meshes: they reject only what the cones would, with
-// `slack` far above their eps. At a mesh vertex, the edge that falls least from the cable passes
-// them whenever the vertex passes its cone: with d.u' <= d.u <= 0 for an edge u' of a triangle at
-// u, its tangent t has d.t = (d.u' - cos d.u) / sin <= d.u tan(angle / 2) <= 0.
-static const double slack = 1e-7;
-
-/// All of a cable edge lies on the inner side of a tangent of a mesh edge, or the surface is flat
-/// there.
-static bool behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach) {
-    if (m->moving) return false;
-    if (m->flat[e]) return true;
-    const double *t = m->tangent + 6 * (int64_t)e;
-    qpc_vec3 a = v3_sub(p[0], p[2]), b = v3_sub(p[1], p[2]);
-    for (int s = 0; s < 2; s++, t += 3) {
-        qpc_vec3 u = v3_load(t);
-        if (v3_dot(a, u) > slack * reach && v3_dot(b, u) > slack * reach) return true;
-    }
-    return false;
-}
-
-/// A vertex is outside a triangle across edges of which each leads up into its other triangle.
-static bool beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4], double reach) {
-    if (m->moving) return false;
-    bool outside = false;
-    for (int side = 0; side < 3; side++) {
-        int32_t e = m->topology->triangle_edge[3 * (int64_t)t + side];
-        if (e < 0) return false;
-        int mine = m->beside[2 * e] == t ? 0 : 1;
-        if (m->beside[2 * e + mine] != t) return false; // one of many triangles at this edge
-        const double *u = m->tangent + 6 * (int64_t)e;
-        qpc_vec3 a = v3_sub(p[0], p[1 + side]);
-        if (!(v3_dot(a, v3_load(u + 3 * mine)) < -slack * reach)) continue;
-        if (m->beside[2 * e + 1 - mine] == t) return false; // the rim
-        if (!(v3_dot(a, v3_load(u + 3 * (1 - mine))) > slack * reach)) return false;
-        outside = true;
-    }
-    return outside;
+    const int32_t *v = qpc_edge_nodes(m, e);
+    p[0] = qpc_node(x, c->first_node + k);
+    p[1] = qpc_node(x, qpc_chain_next(c, k));
+    for (int i = 0; i < 2; i++) p[2 + i] = qpc_node(x, m->first_node + v[i]);
 }
 
 static void fill(qpc_contact *c, const qpc_closest *near) {
     memcpy(c->weight, near->weight, sizeof c->weight);
     c->distance = near->distance;
     c->n = near->distance > 0 ? v3_scale(1 / near->distance, near->d) : v3(0, 0, 0);
-}
-
-// ---- order ----
-
-static int compare(const qpc_contact *a, const qpc_contact *b) {
-    if (a->key != b->key) return a->key < b->key ? -1 : 1;
-    if (a->toi != b->toi) return a->toi < b->toi ? -1 : 1;
-    if (a->distance != b->distance) return a->distance < b->distance ? -1 : 1;
-    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
-    for (int s = 0; s < 2; s++)
-        if (a->feature[s] != b->feature[s]) return a->feature[s] < b->feature[s] ? -1 : 1;
-    return 0;
-}
-
-/// Sort by key, keep the first of each key, write to ret.
-static qpc_status deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err) {
-    int32_t n = det->raw.count;
-    const qpc_contact *raw = det->raw.data;
-    if (n > det->order_capacity) {
-        int32_t *grown = qpc_realloc_array(det->order, (size_t)n, 4 * sizeof *grown);
-        if (grown == NULL) goto no_memory;
-        det->order = grown;
-        det->order_capacity = 2 * n;
-    }
-    int32_t *a = det->order, *b = det->order + det->order_capacity;
-    for (int32_t i = 0; i < n; i++) a[i] = i;
-    for (int32_t width = 1; width < n; width *= 2) { // merge sort
-        for (int32_t start = 0; start < n; start += 2 * width) {
-            int32_t middle = start + width < n ? start + width : n;
-            int32_t end = middle + width < n ? middle + width : n;
-            int32_t i = start, j = middle;
-            for (int32_t k = start; k < end; k++)
-                b[k] = j >= end || (i < middle && compare(&raw[a[i]], &raw[a[j]]) <= 0) ? a[i++]
-                                                                                        : a[j++];
-        }
-        int32_t *swap = a;
-        a = b;
-        b = swap;
-    }
-    if (!qpc_array_reserve(ret, n)) goto no_memory;
-    ret->count = 0;
-    for (int32_t i = 0; i < n; i++)
-        if (i == 0 || raw[a[i]].key != raw[a[i - 1]].key) ret->data[ret->count++] = raw[a[i]];
-    return QPC_OK;
-no_memory:
-    return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d contacts", (int)n);
 }
 
 static qpc_status no_memory(qpc_error *err) {
@@ -381,19 +144,19 @@ static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const d
     if (m->moving) return;
     qpc_vec3 origin = v3_load(m->origin);
     s->points = 0;
-    s->p[s->points++] = v3_sub(node(x0, a), origin);
-    if (a != b) s->p[s->points++] = v3_sub(node(x0, b), origin);
-    if (x0 != x1) s->p[s->points++] = v3_sub(node(x1, a), origin);
-    if (x0 != x1 && a != b) s->p[s->points++] = v3_sub(node(x1, b), origin);
+    s->p[s->points++] = v3_sub(qpc_node(x0, a), origin);
+    if (a != b) s->p[s->points++] = v3_sub(qpc_node(x0, b), origin);
+    if (x0 != x1) s->p[s->points++] = v3_sub(qpc_node(x1, a), origin);
+    if (x0 != x1 && a != b) s->p[s->points++] = v3_sub(qpc_node(x1, b), origin);
     double size = m->size;
     for (int32_t i = 0; i < s->points; i++)
         size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z));
     s->beyond = reach + 64 * DBL_EPSILON * size;
     if (a == b) return;
-    qpc_vec3 along = unit(v3_sub(s->p[1], s->p[0]));
+    qpc_vec3 along = qpc_unit(v3_sub(s->p[1], s->p[0]));
     double x = fabs(along.x), y = fabs(along.y), z = fabs(along.z);
     qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
-    s->across[0] = unit(v3_cross(along, axis));
+    s->across[0] = qpc_unit(v3_cross(along, axis));
     s->across[1] = v3_cross(along, s->across[0]);
     for (int k = 0; k < 2; k++) {
         s->low[k] = INFINITY, s->high[k] = -INFINITY;
@@ -409,10 +172,10 @@ static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const d
 
 /// False if a static mesh edge stays out of reach in a direction across the cable edge.
 static inline bool near_across(const side *s, const double *x, int32_t e) {
-    const int32_t *v = edge_nodes(s->mesh, e);
+    const int32_t *v = qpc_edge_nodes(s->mesh, e);
     qpc_vec3 origin = v3_load(s->mesh->origin);
-    qpc_vec3 a = v3_sub(node(x, s->mesh->first_node + v[0]), origin);
-    qpc_vec3 b = v3_sub(node(x, s->mesh->first_node + v[1]), origin);
+    qpc_vec3 a = v3_sub(qpc_node(x, s->mesh->first_node + v[0]), origin);
+    qpc_vec3 b = v3_sub(qpc_node(x, s->mesh->first_node + v[1]), origin);
     bool apart = false;
     for (int k = 0; k < 2; k++) {
         double f = v3_dot(s->across[k], a), g = v3_dot(s->across[k], b);
@@ -450,7 +213,7 @@ static inline bool near_mesh_edge(const side *s, const double *x0, const double 
         return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
                near_plane(s, m->beside[2 * e]) && near_plane(s, m->beside[2 * e + 1]);
     if (!qpc_fbox_overlap(&m->edge_box[e], &s->box)) return false;
-    const int32_t *v = edge_nodes(m, e);
+    const int32_t *v = qpc_edge_nodes(m, e);
     qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     return qpc_dbox_overlap(&b, &s->exact);
 }
@@ -537,7 +300,7 @@ static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
     qpc_closest near;
     double reach = w->factor * (c->radius + m->radius);
     load_vt(w->x0, c, k, m, t, p);
-    if (beside_triangle(m, t, p, reach)) return;
+    if (qpc_beside_triangle(m, t, p, reach)) return;
     w->det->counts.vt_tests++;
     qpc_closest_vt(p, &near);
     if (!(near.distance < reach)) return;
@@ -545,10 +308,10 @@ static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
     fill(&r, &near);
     int32_t e, v;
     r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
-    if (near.distance <= direction_limit(p, 4)) {
-        r.n = mesh_normal(m, w->x0, t, e);
-    } else if (e >= 0 ? !edge_is_nearest(m, w->x0, e, near.d, false)
-                      : v >= 0 && !vertex_is_nearest(m, w->x0, v, near.d, false)) {
+    if (near.distance <= qpc_direction_limit(p, 4)) {
+        r.n = qpc_mesh_normal(m, w->x0, t, e);
+    } else if (e >= 0 ? !qpc_mesh_edge_is_nearest(m, w->x0, e, near.d, false)
+                      : v >= 0 && !qpc_mesh_vertex_is_nearest(m, w->x0, v, near.d, false)) {
         return;
     }
     w->full |= !emit(w->det, &r);
@@ -562,7 +325,7 @@ static void proximity_mesh_vertex(walk *w, const qpc_contact *base, const qpc_me
     qpc_vec3 d = qpc_origin_segment(v3_sub(p[0], q), v3_sub(p[1], q), &s);
     double distance = v3_norm(d);
     if (!(s > 0 && s < 1) || !(distance < w->factor * base->separation) || !(distance > 0)) return;
-    if (!vertex_is_nearest(m, w->x0, base->node[2 + end] - m->first_node, d, true)) return;
+    if (!qpc_mesh_vertex_is_nearest(m, w->x0, base->node[2 + end] - m->first_node, d, true)) return;
     qpc_contact r = *base;
     r.weight[0] = 1 - s;
     r.weight[1] = s;
@@ -570,7 +333,8 @@ static void proximity_mesh_vertex(walk *w, const qpc_contact *base, const qpc_me
     r.weight[3] = end == 1 ? -1 : 0;
     r.distance = distance;
     r.n = v3_scale(1 / distance, d);
-    r.key = make_key(KEY_EDGE_VERTEX, (int32_t)(base->key >> 30 & 0x3fffffff), r.node[2 + end]);
+    r.key = qpc_contact_key(QPC_KEY_EDGE_VERTEX, (int32_t)(base->key >> 30 & 0x3fffffff),
+                            r.node[2 + end]);
     w->full |= !emit(w->det, &r);
 }
 
@@ -580,25 +344,25 @@ static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
     qpc_closest near;
     double reach = w->factor * (c->radius + m->radius);
     load_ee(w->x0, c, k, m, e, p);
-    if (behind_edge(m, e, p, reach)) return;
+    if (qpc_behind_edge(m, e, p, reach)) return;
     w->det->counts.ee_tests++;
     qpc_closest_ee(p, &near);
     if (!(near.distance < reach)) return;
     qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
     if (near.parallel && v3_norm2(v3_sub(p[1], p[0])) > 0) {
-        r.key = make_key(KEY_EDGE_EDGE, c->edge_base + k, m->edge_base + e);
+        r.key = qpc_contact_key(QPC_KEY_EDGE_EDGE, c->edge_base + k, m->edge_base + e);
         proximity_mesh_vertex(w, &r, m, p, 0);
         proximity_mesh_vertex(w, &r, m, p, 1);
     }
     // What a vertex of the cable is near is found by vertex-triangle tests.
     if (near.weight[0] == 0 || near.weight[1] == 0) return;
     fill(&r, &near);
-    r.key = ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
+    r.key = qpc_ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
     int32_t v = r.weight[3] == 0 ? r.node[2] : r.weight[2] == 0 ? r.node[3] : -1;
-    if (near.distance <= direction_limit(p, 4)) {
-        r.n = mesh_normal(m, w->x0, 0, e);
-    } else if (v >= 0 ? !vertex_is_nearest(m, w->x0, v - m->first_node, near.d, true)
-                      : !edge_is_nearest(m, w->x0, e, near.d, true)) {
+    if (near.distance <= qpc_direction_limit(p, 4)) {
+        r.n = qpc_mesh_normal(m, w->x0, 0, e);
+    } else if (v >= 0 ? !qpc_mesh_vertex_is_nearest(m, w->x0, v - m->first_node, near.d, true)
+                      : !qpc_mesh_edge_is_nearest(m, w->x0, e, near.d, true)) {
         return;
     }
     w->full |= !emit(w->det, &r);
@@ -635,7 +399,7 @@ static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 
         double s;
         qpc_vec3 d = qpc_origin_segment(v3_sub(q, a), v3_sub(q, b), &s); // q - point on a b
         double distance = v3_norm(d);
-        if (!(distance < w->factor * base->separation) || distance <= direction_limit(p, 4))
+        if (!(distance < w->factor * base->separation) || distance <= qpc_direction_limit(p, 4))
             continue;
         qpc_contact r = *base;
         r.weight[0] = on_i ? end == 0 : 1 - s;
@@ -645,7 +409,7 @@ static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 
         for (int k = 2; k < 4; k++) r.weight[k] += 0.0; // no -0
         r.distance = distance;
         r.n = v3_scale((on_i ? 1 : -1) / distance, d);
-        r.key = ee_key(r.node, r.weight, edge_i, edge_j);
+        r.key = qpc_ee_key(r.node, r.weight, edge_i, edge_j);
         if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, distance);
         w->full |= !emit(w->det, &r);
     }
@@ -664,15 +428,16 @@ static void proximity_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_
     if (near.parallel && v3_norm2(v3_sub(p[1], p[0])) > 0 && v3_norm2(v3_sub(p[3], p[2])) > 0)
         proximity_parallel(w, &r, p, edge_i, edge_j);
     fill(&r, &near);
-    r.key = ee_key(r.node, r.weight, edge_i, edge_j);
-    if (near.distance <= direction_limit(p, 4)) {
-        r.n = chain_normal(p);
+    r.key = qpc_ee_key(r.node, r.weight, edge_i, edge_j);
+    if (near.distance <= qpc_direction_limit(p, 4)) {
+        r.n = qpc_chain_normal(p);
     } else {
         int32_t i = r.weight[1] == 0 ? a : r.weight[0] == 0 ? a + 1 : -1;
         int32_t j = r.weight[3] == 0 ? b : r.weight[2] == 0 ? b + 1 : -1;
         bool near_self = (r.flags & QPC_CONTACT_NEAR_SELF) != 0;
-        if (i >= 0 && !chain_vertex_is_nearest(c, w->x0, i, r.n, o, b, near_self)) return;
-        if (j >= 0 && !chain_vertex_is_nearest(o, w->x0, j, v3_neg(r.n), c, a, near_self)) return;
+        if (i >= 0 && !qpc_chain_vertex_is_nearest(c, w->x0, i, r.n, o, b, near_self)) return;
+        if (j >= 0 && !qpc_chain_vertex_is_nearest(o, w->x0, j, v3_neg(r.n), c, a, near_self))
+            return;
     }
     if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, r.distance);
     w->full |= !emit(w->det, &r);
@@ -685,7 +450,7 @@ qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach
     det->raw.count = 0;
     walk w = {.det = det, .x0 = x, .x1 = x, .reach = reach, .factor = reach};
     visit_all(&w, proximity_vt, proximity_ee, proximity_cc);
-    return w.full ? no_memory(err) : deliver(det, ret, err);
+    return w.full ? no_memory(err) : qpc_contacts_deliver(det, ret, err);
 }
 
 // ---- motion ----
@@ -731,7 +496,7 @@ static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     take(&r, &h);
     int32_t e, v;
     r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
-    if (r.distance <= direction_limit(p, 4)) r.n = mesh_normal(m, w->x0, t, e);
+    if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_mesh_normal(m, w->x0, t, e);
     w->full |= !emit(w->det, &r);
 }
 
@@ -745,8 +510,8 @@ static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     if (!moves_into(w, false, p, q, c->radius + m->radius, &h)) return;
     qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
     take(&r, &h);
-    r.key = ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
-    if (r.distance <= direction_limit(p, 4)) r.n = mesh_normal(m, w->x0, 0, e);
+    r.key = qpc_ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
+    if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_mesh_normal(m, w->x0, 0, e);
     w->full |= !emit(w->det, &r);
 }
 
@@ -760,8 +525,8 @@ static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_cha
     load(w->x1, r.node, q);
     if (!moves_into(w, false, p, q, r.separation, &h)) return;
     take(&r, &h);
-    r.key = ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
-    if (r.distance <= direction_limit(p, 4)) r.n = chain_normal(p);
+    r.key = qpc_ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
+    if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_chain_normal(p);
     if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, h.start);
     w->full |= !emit(w->det, &r);
 }
@@ -774,7 +539,7 @@ qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *
     det->raw.count = 0;
     walk w = {.det = det, .x0 = x0, .x1 = x1, .reach = reach, .factor = factor};
     visit_all(&w, motion_vt, motion_ee, motion_cc);
-    return w.full ? no_memory(err) : deliver(det, ret, err);
+    return w.full ? no_memory(err) : qpc_contacts_deliver(det, ret, err);
 }
 
 // ---- smallest gap ----
@@ -793,14 +558,14 @@ static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separati
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
     qpc_vec3 p[4];
     load_vt(w->x0, c, k, m, t, p);
-    if (beside_triangle(m, t, p, w->factor * (c->radius + m->radius))) return;
+    if (qpc_beside_triangle(m, t, p, w->factor * (c->radius + m->radius))) return;
     keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4];
     load_ee(w->x0, c, k, m, e, p);
-    if (behind_edge(m, e, p, w->factor * (c->radius + m->radius))) return;
+    if (qpc_behind_edge(m, e, p, w->factor * (c->radius + m->radius))) return;
     keep_smallest(w, false, p, c->radius + m->radius);
 }
 

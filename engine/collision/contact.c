@@ -1,0 +1,59 @@
+/// Keys, order and merging of contacts; see contact.h. Internal to detection.
+#include "engine/collision/detector.h"
+
+#include "base/mem.h"
+
+/// Key of an edge-edge contact: node are a0, a1, b0, b1.
+uint64_t qpc_ee_key(const int32_t node_of[4], const double *weight, int32_t edge_i,
+                    int32_t edge_j) {
+    int32_t i = weight[1] == 0 ? node_of[0] : weight[0] == 0 ? node_of[1] : -1;
+    int32_t j = weight[3] == 0 ? node_of[2] : weight[2] == 0 ? node_of[3] : -1;
+    if (i >= 0 && j >= 0) return qpc_contact_key(QPC_KEY_VERTEX_VERTEX, i, j);
+    if (i >= 0) return qpc_contact_key(QPC_KEY_VERTEX_EDGE, i, edge_j);
+    if (j >= 0) return qpc_contact_key(QPC_KEY_EDGE_VERTEX, edge_i, j);
+    return qpc_contact_key(QPC_KEY_EDGE_EDGE, edge_i, edge_j);
+}
+
+static int compare(const qpc_contact *a, const qpc_contact *b) {
+    if (a->key != b->key) return a->key < b->key ? -1 : 1;
+    if (a->toi != b->toi) return a->toi < b->toi ? -1 : 1;
+    if (a->distance != b->distance) return a->distance < b->distance ? -1 : 1;
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    for (int s = 0; s < 2; s++)
+        if (a->feature[s] != b->feature[s]) return a->feature[s] < b->feature[s] ? -1 : 1;
+    return 0;
+}
+
+/// Sort by key, keep the first of each key, write to ret.
+qpc_status qpc_contacts_deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err) {
+    int32_t n = det->raw.count;
+    const qpc_contact *raw = det->raw.data;
+    if (n > det->order_capacity) {
+        int32_t *grown = qpc_realloc_array(det->order, (size_t)n, 4 * sizeof *grown);
+        if (grown == NULL) goto no_memory;
+        det->order = grown;
+        det->order_capacity = 2 * n;
+    }
+    int32_t *a = det->order, *b = det->order + det->order_capacity;
+    for (int32_t i = 0; i < n; i++) a[i] = i;
+    for (int32_t width = 1; width < n; width *= 2) { // merge sort
+        for (int32_t start = 0; start < n; start += 2 * width) {
+            int32_t middle = start + width < n ? start + width : n;
+            int32_t end = middle + width < n ? middle + width : n;
+            int32_t i = start, j = middle;
+            for (int32_t k = start; k < end; k++)
+                b[k] = j >= end || (i < middle && compare(&raw[a[i]], &raw[a[j]]) <= 0) ? a[i++]
+                                                                                        : a[j++];
+        }
+        int32_t *swap = a;
+        a = b;
+        b = swap;
+    }
+    if (!qpc_array_reserve(ret, n)) goto no_memory;
+    ret->count = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (i == 0 || raw[a[i]].key != raw[a[i - 1]].key) ret->data[ret->count++] = raw[a[i]];
+    return QPC_OK;
+no_memory:
+    return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d contacts", (int)n);
+}
