@@ -11,8 +11,10 @@
 /// The matrix: rows whose columns lie within the band of K keep it banded (a cable's contacts);
 /// rows that reach further enter by the Woodbury formula on the banded factor up to FAR_DIRECT of
 /// them, and by conjugate gradients preconditioned with the banded part beyond (or, under `auto`,
-/// are left to active-set, which is faster there). The first minimum is taken at a small rhoF: it
-/// finds nearly the right set in a fraction of the Newton steps that the final one needs from afar.
+/// are left to active-set, which is faster there). From afar rhoF rises from small to large by
+/// tenths: a soft minimum finds nearly the right set in few Newton steps, and each stage starts next
+/// to its own. All at once, the set grows and shrinks by the rows at its borders only, and a cable
+/// along a drum takes hundreds of steps. A warm start tries the last set at the final rhoF first.
 /// It cannot prove that rows contradict: it stops at its limits then. Runs on the worker in the
 /// world; memory from the arena.
 #include "engine/solver/work.h"
@@ -22,7 +24,7 @@
 #include <string.h>
 
 static const double SMALL_COMP = 1e-14; // sum |lambda s| / S^2: dv is known to 1e-7 then
-static const double RHO_FIRST = 1e2, RHO = 1e6, RHO_MOST = 1e9;
+static const double RHO_FIRST = 1e2, RHO_FIRST_OF_MANY = 1, RHO_GROWTH = 10, RHO = 1e6, RHO_MOST = 1e9;
 
 enum {
     OUTER_MOST = 40,
@@ -30,6 +32,8 @@ enum {
     FAR_DIRECT = 128, // active rows beyond the band that Woodbury takes
     FAR_MOST = 800,   // up to which active-set beats CG
     FEW = 12,         // missed rows that need no soft start
+    MANY = 150,       // missed rows that need a softer one
+    PROBE = 4,        // Newton steps that the last set gets to prove itself
     SLOW_MOST = 6,    // multiplier updates in a row that do not help
 };
 
@@ -367,11 +371,17 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         warm |= lambda[i] != 0;
     }
     memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
-    double rho = work->missed > FEW ? RHO_FIRST : RHO, best = DBL_MAX;
-    set_penalty(&s, rho);
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : 400, slow = 0;
+    double rho = RHO, best = DBL_MAX;
+    set_penalty(&s, rho);
+    bool probed = warm && work->missed > FEW && minimise(&s, true, limit < PROBE ? limit : PROBE);
+    if (work->missed > FEW && !probed) {
+        rho = work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;
+        set_penalty(&s, rho);
+        memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
+    }
     for (int32_t outer = 0; outer < OUTER_MOST; outer++) {
-        bool done = minimise(&s, warm && outer == 0, limit);
+        bool done = (probed && outer == 0) || minimise(&s, warm && outer == 0, limit);
         // lambda <- (u)_+
         double runaway = 0;
         for (int32_t i = 0; i < qp->m; i++) {
@@ -391,7 +401,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         }
         if (!done || !isfinite(runaway)) break;
         if (rho < RHO) {
-            rho = RHO;
+            rho = fmin(RHO, RHO_GROWTH * rho);
             set_penalty(&s, rho);
             continue;
         }
