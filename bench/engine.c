@@ -9,6 +9,7 @@
 // hands every state to the independent checker, outside the time measured. --csv appends one line a
 // scene; bench/compare.py compares two such files. How figures are made: docs/benchmarks.md.
 #include "base/mem.h"
+#include "bench/machine.h"
 #include "tests/support/scenes.h"
 
 #include <errno.h>
@@ -129,28 +130,6 @@ static run summarise(const run *runs, int n) {
     PHASES(TIME)
 #undef TIME
     return s;
-}
-static void cpu_model(char *ret, size_t size) {
-    char line[256];
-    (void)snprintf(ret, size, "unknown CPU");
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        char *value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
-        value[strcspn(value, "\n")] = 0;
-        (void)snprintf(ret, size, "%s", value + 2);
-        break;
-    }
-    if (f != NULL) (void)fclose(f);
-    for (char *c = ret; *c; c++)
-        if (*c == ',') *c = ' ';
-}
-static const char *compiler(void) {
-#ifdef __clang__
-    return "clang " __clang_version__;
-#else
-    return "gcc " __VERSION__;
-#endif
 }
 static void print_run(const char *name, double dt, const run *r) {
     double n = (double)r->steps;
