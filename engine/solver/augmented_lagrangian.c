@@ -64,7 +64,9 @@ typedef struct alm {
     bool by_sparse;    // the sparse factor is
     int8_t sparse_fits; // -1 not analysed yet, 0 no, 1 yes
     bool no_memory;     // for it
-    qpc_sparse sparse;
+    qpc_sparse sparse;  // of K, near rows and those with `used`
+    qpc_arena_mark sparse_from;
+    uint8_t *used;      // (m)
     bool hand_over; // stop where active-set is faster
     qpc_solver_report *report;
 } alm;
@@ -149,9 +151,16 @@ static bool wants_sparse(alm *s) {
     int32_t far = 0;
     for (int32_t i = 0; i < s->qp->m; i++) far += s->far[i] && s->active[i];
     if (far <= FAR_FEW || s->qp->sys->bandwidth > NARROW) return false;
-    if (s->sparse_fits < 0) {
+    bool anew = s->sparse_fits < 0;
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        if (!s->far[i] || !s->active[i] || s->used[i]) continue;
+        s->used[i] = 1;
+        anew |= s->sparse_fits > 0 && !qpc_sparse_holds(&s->sparse, i);
+    }
+    if (anew && s->sparse_fits != 0) {
         bool fits = false;
-        s->no_memory = !qpc_sparse_analyse(&s->sparse, s->work->arena, s->qp, SPARSE_MOST, &fits);
+        qpc_arena_rewind(s->work->arena, s->sparse_from);
+        s->no_memory = !qpc_sparse_analyse(&s->sparse, s->work->arena, s->qp, s->used, SPARSE_MOST, &fits);
         s->sparse_fits = fits && !s->no_memory;
     }
     return s->sparse_fits > 0;
@@ -295,7 +304,7 @@ static bool allocate(alm *s, qpc_arena *arena) {
     size_t n = (size_t)qp->n, m = (size_t)qp->m;
     s->band_size = (int64_t)qp->n * (qp->sys->bandwidth + 1);
     double *rows = qpc_arena_array(arena, 5 * m, sizeof(double));
-    uint8_t *flags = qpc_arena_array(arena, 3 * m, 1);
+    uint8_t *flags = qpc_arena_array(arena, 4 * m, 1);
     double *columns = qpc_arena_array(arena, 4 * n, sizeof(double));
     s->band = qpc_arena_array(arena, (size_t)s->band_size, sizeof(double));
     s->factor = qpc_arena_array(arena, (size_t)s->band_size, sizeof(double));
@@ -309,6 +318,7 @@ static bool allocate(alm *s, qpc_arena *arena) {
     s->active = flags;
     s->factored = flags + m;
     s->far = flags + 2 * m;
+    s->used = flags + 3 * m;
     s->grad = columns;
     s->d = columns + n;
     s->t = columns + 2 * n;
@@ -333,6 +343,9 @@ static void set_penalty(alm *s, double rho) {
     for (int32_t i = 0; i < s->qp->m; i++)
         s->R[i] = s->work->kt2[i] > 0 ? rho / s->work->kt2[i] : 0;
     s->have_band = s->have_factor = false;
+    if (s->far_rows == 0) return;
+    for (int32_t i = 0; i < s->qp->m; i++) s->used[i] = !s->far[i]; // the stage finds its own rows
+    if (s->sparse_fits > 0) s->sparse_fits = -1;
 }
 
 /// Minimise phi from x for the present mu. Returns false if a limit or a lost factor stops it; x
@@ -406,6 +419,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
+    s.sparse_from = qpc_arena_get_mark(work->arena); // nothing is taken from the arena behind it
     bool warm = false, improved = false;
     for (int32_t i = 0; i < qp->m; i++) {
         if (work->kt2[i] == 0) lambda[i] = 0;

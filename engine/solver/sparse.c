@@ -37,7 +37,7 @@ static bool graph_join(graph *g, int32_t a, int32_t b) {
     return graph_add(g, a, b) && graph_add(g, b, a);
 }
 
-static bool graph_fill(graph *g, const qpc_qp *qp) {
+static bool graph_fill(graph *g, const qpc_qp *qp, const uint8_t *use) {
     int32_t w = qp->sys->bandwidth;
     for (int32_t i = 0; i < qp->n; i++) {
         const double *row = qp->sys->band + (int64_t)i * (w + 1) - i + w;
@@ -45,6 +45,7 @@ static bool graph_fill(graph *g, const qpc_qp *qp) {
             if (row[j] != 0 && !graph_join(g, i / 3, j / 3)) return false;
     }
     for (int32_t i = 0; i < qp->m; i++) {
+        if (use != NULL && !use[i]) continue;
         int32_t last = -1;
         for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) {
             if (qp->column[k] / 3 == last) continue;
@@ -97,7 +98,7 @@ static bool eliminate(graph *g, int32_t b) {
     return true;
 }
 
-static bool graph_start(graph *g, const qpc_qp *qp, int32_t blocks, qpc_arena *arena) {
+static bool graph_start(graph *g, const qpc_qp *qp, const uint8_t *use, int32_t blocks, qpc_arena *arena) {
     size_t n = (size_t)blocks;
     *g = (graph){.arena = arena, .blocks = blocks};
     g->list = qpc_arena_array(arena, n, sizeof *g->list);
@@ -111,7 +112,7 @@ static bool graph_start(graph *g, const qpc_qp *qp, int32_t blocks, qpc_arena *a
     g->first = numbers + 5 * n; // (blocks + 1): a degree each
     memset(numbers, 0, 3 * n * sizeof *numbers);
     for (int32_t i = 0; i <= blocks; i++) g->first[i] = -1;
-    if (!graph_fill(g, qp)) return false;
+    if (!graph_fill(g, qp, use)) return false;
     for (int32_t i = blocks - 1; i >= 0; i--) degree_insert(g, i);
     return true;
 }
@@ -161,8 +162,8 @@ static void take_over_K(qpc_sparse *s) {
     for (int32_t i = qp->n; i < 3 * s->blocks; i++) add(s, s->K_value, s->K_diagonal, i, i, 1);
 }
 
-bool qpc_sparse_analyse(qpc_sparse *s, qpc_arena *arena, const qpc_qp *qp, int64_t most,
-                        bool *ret_fits) {
+bool qpc_sparse_analyse(qpc_sparse *s, qpc_arena *arena, const qpc_qp *qp, const uint8_t *use,
+                        int64_t most, bool *ret_fits) {
     int32_t blocks = (qp->n + 2) / 3;
     size_t n = (size_t)blocks;
     graph g;
@@ -170,7 +171,7 @@ bool qpc_sparse_analyse(qpc_sparse *s, qpc_arena *arena, const qpc_qp *qp, int64
     *ret_fits = false;
     int32_t *numbers = qpc_arena_array(arena, 6 * n + 1, sizeof *numbers);
     int32_t *order = qpc_arena_array(arena, n, sizeof *order);
-    if (numbers == NULL || order == NULL || !graph_start(&g, qp, blocks, arena)) return false;
+    if (numbers == NULL || order == NULL || !graph_start(&g, qp, use, blocks, arena)) return false;
     s->place = numbers;
     s->head = numbers + n;
     s->next = numbers + 2 * n;
@@ -209,6 +210,25 @@ bool qpc_sparse_analyse(qpc_sparse *s, qpc_arena *arena, const qpc_qp *qp, int64
     }
     take_over_K(s);
     *ret_fits = true;
+    return true;
+}
+
+bool qpc_sparse_holds(qpc_sparse *s, int32_t i) {
+    const qpc_qp *qp = s->qp;
+    for (int32_t k = qp->row_start[i] + 1; k < qp->row_start[i + 1]; k++) {
+        if (qp->column[k] / 3 == qp->column[k - 1] / 3) continue; // once a block
+        int32_t p = s->place[qp->column[k] / 3];
+        for (int32_t l = qp->row_start[i]; l < k; l++) {
+            int32_t q = s->place[qp->column[l] / 3], row = p > q ? p : q, column = p > q ? q : p;
+            if (l > qp->row_start[i] && qp->column[l] / 3 == qp->column[l - 1] / 3) continue;
+            if (p == q || s->start[column] == s->start[column + 1]) {
+                if (p != q) return false;
+                continue;
+            }
+            int64_t at = (entry_at(s, s->value, s->diagonal, row, column) - s->value) / 9;
+            if (s->row[at] != row) return false;
+        }
+    }
     return true;
 }
 

@@ -2,8 +2,8 @@
 ///
 /// Blocks of three unknowns are the nodes of a graph, K and every row of J that may become active
 /// its edges. It is eliminated by minimum degree: a coil of w turns keeps w or so blocks a column, and
-/// straight parts stay the chain they are. Analysed once per QP; values come and go with the active
-/// set. Memory from the arena; nothing depends on addresses. Runs on the worker in the world.
+/// straight parts stay the chain they are. Analysed when a row comes that the structure has no place
+/// for; values come and go with the active set. Memory from the arena; nothing depends on addresses. Runs on the worker in the world.
 #ifndef QPC_ENGINE_SOLVER_SPARSE_H
 #define QPC_ENGINE_SOLVER_SPARSE_H
 
@@ -25,10 +25,12 @@ typedef struct qpc_sparse {
     int64_t products;             // 3x3 products of a factorisation
 } qpc_sparse;
 
-/// Order and structure of the band of K and all rows of J. *ret_fits is false, and the object of no
+/// Order and structure of the band of K and the rows of J with `use` (NULL: all). *ret_fits is false, and the object of no
 /// use, if a factorisation would take more than `most` products of blocks. False: no memory.
-bool qpc_sparse_analyse(qpc_sparse *s, qpc_arena *arena, const qpc_qp *qp, int64_t most,
-                        bool *ret_fits);
+bool qpc_sparse_analyse(qpc_sparse *s, qpc_arena *arena, const qpc_qp *qp, const uint8_t *use,
+                        int64_t most, bool *ret_fits);
+/// Whether there is a place for row i in the structure; other rows must not be added.
+bool qpc_sparse_holds(qpc_sparse *s, int32_t i);
 /// A = K
 void qpc_sparse_load(qpc_sparse *s);
 /// A += weight J_i'J_i

@@ -106,7 +106,7 @@ static void solves_agree_with_dense_elimination(void **state) {
         }
         qpc_sparse s;
         bool fits = false;
-        assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, INT64_MAX, &fits));
+        assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, NULL, INT64_MAX, &fits));
         assert_true(fits);
         for (int set = 0; set < 3; set++) { // rows come and go, values are made anew
             qpc_sparse_load(&s);
@@ -133,9 +133,9 @@ static void what_is_not_definite_or_too_full_is_refused(void **state) {
     for (int32_t a = 0; a < 17; a++) add_link_row(a, a + 2);
     qpc_sparse s;
     bool fits = true;
-    assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, 60, &fits));
+    assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, NULL, 60, &fits));
     assert_false(fits);
-    assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, 100000, &fits));
+    assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, NULL, 100000, &fits));
     assert_true(fits && s.products > 60 && s.products <= 100000);
     for (double weight = -1e3; weight != 0; weight = weight < -1e300 ? NAN : weight == -1e3 ? -INFINITY : 0) {
         qpc_sparse_load(&s);
@@ -147,10 +147,44 @@ static void what_is_not_definite_or_too_full_is_refused(void **state) {
     assert_true(qpc_sparse_factor(&s));
     QPC_FAULTS(f) {
         qpc_arena own = {0};
-        bool done = qpc_sparse_analyse(&s, &own, &p.qp, 100000, &fits);
+        bool done = qpc_sparse_analyse(&s, &own, &p.qp, NULL, 100000, &fits);
         qpc_arena_fini(&own);
         qpc_faults_ended(&f, done ? QPC_OK : QPC_ERR_MEMORY);
     }
+    qpc_linsys_fini(&p.sys);
+    qpc_arena_reset(&arena);
+}
+
+/// Rows come that the structure was not made for: it says which it has a place for.
+static void rows_without_a_place_are_told(void **state) {
+    (void)state;
+    double x[N_MOST], y[N_MOST], weight[8] = {0};
+    seed = 21;
+    make_K(90, 5);
+    for (int32_t i = 0; i < 6; i++) add_link_row(3 * i, 3 * i + 9); // 0: 0, 1, 9, 10; 1: 3, 4, 12, 13; ...
+    add_link_row(0, 9);
+    uint8_t use[8] = {1, 0, 1, 0, 0, 1, 0, 0};
+    qpc_sparse s;
+    bool fits;
+    assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, use, INT64_MAX, &fits));
+    for (int32_t i = 0; i < 6; i++)
+        if (use[i]) assert_true(qpc_sparse_holds(&s, i));
+    assert_true(qpc_sparse_holds(&s, 6)); // the same places as row 0
+    int missing = 0;
+    qpc_sparse_load(&s);
+    for (int32_t i = 0; i < p.qp.m; i++) {
+        if (!qpc_sparse_holds(&s, i)) {
+            missing++;
+            continue;
+        }
+        weight[i] = 10 + i;
+        qpc_sparse_add_row(&s, i, weight[i]);
+    }
+    assert_true(missing > 0);
+    assert_true(qpc_sparse_factor(&s));
+    qpc_sparse_solve(&s, p.b, x);
+    dense_solve(weight, p.b, y);
+    for (int32_t i = 0; i < p.qp.n; i++) assert_near(x[i], y[i], 1e-9); // as above
     qpc_linsys_fini(&p.sys);
     qpc_arena_reset(&arena);
 }
@@ -168,7 +202,7 @@ static void a_coil_costs_in_proportion_to_its_length(void **state) {
                 if (i + around + k < nodes - 1) add_link_row(i, i + around + k);
         qpc_sparse s;
         bool fits;
-        assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, INT64_MAX, &fits));
+        assert_true(qpc_sparse_analyse(&s, &arena, &p.qp, NULL, INT64_MAX, &fits));
         products[size] = s.products;
         qpc_linsys_fini(&p.sys);
         qpc_arena_reset(&arena);
@@ -223,6 +257,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(solves_agree_with_dense_elimination),
         cmocka_unit_test(what_is_not_definite_or_too_full_is_refused),
+        cmocka_unit_test(rows_without_a_place_are_told),
         cmocka_unit_test(a_coil_costs_in_proportion_to_its_length),
         cmocka_unit_test(coils_are_solved_without_a_fallback),
     };
