@@ -1,8 +1,9 @@
-/// Batch filter in front of the narrow phase: eight pairs at a time, each tried against six fixed
-/// directions (the axes, the normal and the centre at mid step, and the part of the centre across
-/// the normal). A pair that one direction separates by more than s at both ends of the step is
-/// proven apart for the whole step, rounding included, since points move linearly (docs/theory.md,
-/// T-ccd2 and T-ccd8). Most pairs that a broad phase leaves are, so that ccd sees few of them.
+/// Batch filter in front of the narrow phase: eight pairs at a time, each tried against fixed
+/// directions: the axes; the normal, the centre and its part across the normal at mid step; and
+/// then, unless all are apart by now, the sides and the centre across the mean motion. A pair that
+/// one direction separates by more than s at both ends of the step is proven apart for the whole
+/// step, rounding included, since points move linearly (docs/theory-ccd.md, T-ccd2 and T-ccd8).
+/// Most pairs that a broad phase leaves are, so that ccd sees few of them.
 ///
 /// The same source is compiled for one, two, four and eight lanes; each width does the same
 /// operations in the same order and gives the same bits. Any thread; takes no memory.

@@ -22,6 +22,10 @@ TARGET static inline NAME(vec) NAME(add)(NAME(vec) a, NAME(vec) b) {
     return (NAME(vec)){a.x + b.x, a.y + b.y, a.z + b.z};
 }
 
+TARGET static inline NAME(vec) NAME(cross)(NAME(vec) a, NAME(vec) b) {
+    return (NAME(vec)){a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+
 TARGET static inline V NAME(dot)(NAME(vec) a, NAME(vec) b) {
     return a.x * b.x + a.y * b.y + a.z * b.z;
 }
@@ -32,6 +36,12 @@ TARGET static inline NAME(vec) NAME(load)(const double x[3][QPC_FILTER_LANES], i
     memcpy(&p.y, &x[1][lane], sizeof p.y);
     memcpy(&p.z, &x[2][lane], sizeof p.z);
     return p;
+}
+
+/// The part of a across b; not a number where b is 0, which proves nothing.
+TARGET static inline NAME(vec) NAME(across)(NAME(vec) a, NAME(vec) b) {
+    V along = NAME(dot)(b, a) / NAME(dot)(b, b);
+    return (NAME(vec)){a.x - along * b.x, a.y - along * b.y, a.z - along * b.z};
 }
 
 /// How far the lanes' values lie to one side of zero, all of them: max(least, -largest).
@@ -90,23 +100,32 @@ NAME(lanes)(bool vt, const qpc_filter_block *block, int lane) {
     unsigned apart = ABOVE(axes, thr);
 
     // At mid step, times two: the sides, the normal and the centre.
+    V thr2 = thr * thr;
     NAME(vec) m[4];
     for (int i = 0; i < count; i++) m[i] = NAME(add)(w0[i], w1[i]);
     NAME(vec) a = NAME(sub)(m[vt ? 1 : 2], m[0]), b = NAME(sub)(m[vt ? 2 : 1], m[0]);
-    NAME(vec) n = {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
-    NAME(vec) c = NAME(add)(m[0], m[1]);
+    NAME(vec) n = NAME(cross)(a, b), c = NAME(add)(m[0], m[1]);
     c = NAME(add)(c, m[2]);
     if (!vt) c = NAME(add)(c, m[3]);
-    V along = NAME(dot)(n, c) / NAME(dot)(n, n);
-    NAME(vec) across = {c.x - along * n.x, c.y - along * n.y, c.z - along * n.z};
-    V thr2 = thr * thr;
     apart |= NAME(apart)(count, w0, w1, n, thr2);
     apart |= NAME(apart)(count, w0, w1, c, thr2);
-    apart |= NAME(apart)(count, w0, w1, across, thr2);
+    apart |= NAME(apart)(count, w0, w1, NAME(across)(c, n), thr2);
+
     // The minima above lose numbers that are not numbers; the centre does not.
-    V size = MAX(c.x, SPREAD(0) - c.x) + MAX(c.y, SPREAD(0) - c.y);
-    size = (c.x * SPREAD(0) + c.y * SPREAD(0) + c.z * SPREAD(0)) + size + reach + s;
-    return ~(apart & ABOVE(SPREAD(1e60), size)) & ((1u << WIDTH) - 1);
+    V size = c.x * SPREAD(0) + c.y * SPREAD(0) + c.z * SPREAD(0) + reach + s;
+    const unsigned all = (1u << WIDTH) - 1, sane = ABOVE(SPREAD(1e60), size);
+    if ((apart & sane) == all) return 0;
+
+    // The mean motion: features that pass each other are apart across it, along a side of its
+    // shadow.
+    NAME(vec) v = NAME(sub)(w1[0], w0[0]);
+    for (int i = 1; i < count; i++) v = NAME(add)(v, NAME(sub)(w1[i], w0[i]));
+    apart |= NAME(apart)(count, w0, w1, NAME(cross)(v, a), thr2);
+    apart |= NAME(apart)(count, w0, w1, NAME(cross)(v, b), thr2);
+    if (vt) apart |= NAME(apart)(count, w0, w1, NAME(cross)(v, NAME(sub)(a, b)), thr2);
+    apart |= NAME(apart)(count, w0, w1, NAME(across)(c, v), thr2);
+
+    return ~(apart & sane) & all;
 }
 
 TARGET static void NAME(vt)(const qpc_filter_block *blocks, int32_t count, uint8_t *ret_open) {

@@ -70,20 +70,20 @@ static void check_file(const char *name, double s, int least) {
 
 static void sample_queries(void **state) {
     (void)state;
-    check_file("sample_queries", 0, 89);
-    check_file("sample_queries", 1e-3, 89);
+    check_file("sample_queries", 0, 95);
+    check_file("sample_queries", 1e-3, 97);
 }
 
 static void simulation_queries(void **state) {
     (void)state;
-    check_file("sim", 0, 89);
-    check_file("sim", 1e-3, 88);
+    check_file("sim", 0, 96);
+    check_file("sim", 1e-3, 96);
 }
 
 static void degenerate_queries(void **state) {
     (void)state;
-    check_file("degenerate", 0, 20);
-    check_file("degenerate", 1e-3, 40);
+    check_file("degenerate", 0, 30);
+    check_file("degenerate", 1e-3, 50);
     check_file("degenerate", 1e-9, 20);
 }
 
