@@ -1,5 +1,5 @@
 /// Life of a detector; see detect.h. What it does is in lists.c, pairs.c and overlap.c.
-#include "engine/collision/detector.h"
+#include "engine/collision/sheets.h"
 
 #include "base/mem.h"
 
@@ -53,7 +53,8 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     qpc_mesh_part *m = &det->meshes[det->mesh_count++];
     m->surface = surface;
     m->first_node = s->first_node;
-    m->moving = s->motion == QPC_KINEMATIC;
+    m->motion = s->motion;
+    m->moving = s->motion != QPC_STATIC;
     m->mesh = qpc_mesh_ref(s->mesh);
     m->topology = qpc_mesh_topology(s->mesh);
     m->triangles = qpc_mesh_elements(s->mesh);
@@ -62,6 +63,8 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     m->triangle_base = (int32_t)*triangles;
     m->edge_base = (int32_t)*edges;
     m->radius = s->radius;
+    m->node_count = s->node_count;
+    if (det->mesh_count > 1) m->sheet_edge_base = m[-1].sheet_edge_base + m[-1].edge_count;
     *triangles += m->triangle_count;
     *edges += m->edge_count;
     if (*triangles > MOST_NUMBERS || *edges > MOST_NUMBERS)
@@ -78,6 +81,10 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     qpc_mesh_part_fit(m, x);
     m->slack = m->moving ? 1e-6 * m->size : 0;
     qpc_status status = qpc_bvh_build(m->triangle_box, m->triangle_count, &m->bvh, err);
+    if (status == QPC_OK && s->motion == QPC_DYNAMIC) {
+        double apart = s->self_exclusion < 0 ? acos(-1.0) * s->radius : s->self_exclusion;
+        status = qpc_nearby_create(s->mesh, apart, &m->nearby, err);
+    }
     if (status != QPC_OK || m->moving) return status;
     m->plane = qpc_alloc_array((size_t)m->triangle_count, 4 * sizeof *m->plane);
     if (m->plane == NULL) return no_memory(err);
@@ -139,9 +146,11 @@ static qpc_status check_surface(const qpc_surface *s, int32_t i, const double *x
             return qpc_fail(err, QPC_ERR_UNSUPPORTED,
                             "surface %d is a mesh of %d nodes per element; triangles are needed",
                             (int)i, (int)qpc_mesh_nodes_per_element(s->mesh));
-        if (s->motion == QPC_DYNAMIC)
-            return qpc_fail(err, QPC_ERR_UNSUPPORTED,
-                            "surface %d is a dynamic mesh; only chains are dynamic", (int)i);
+        if (s->motion == QPC_DYNAMIC && (!(s->radius > 0) || isnan(s->self_exclusion)))
+            return qpc_fail(err, QPC_ERR_INVALID,
+                            "surface %d is a dynamic mesh of radius %g and self-exclusion %g; it "
+                            "needs a radius above 0 and a length",
+                            (int)i, s->radius, s->self_exclusion);
         if (qpc_mesh_vertex_count(s->mesh) != s->node_count)
             return qpc_fail(err, QPC_ERR_INVALID, "surface %d has %d nodes but its mesh %lld",
                             (int)i, (int)s->node_count, (long long)qpc_mesh_vertex_count(s->mesh));
@@ -222,6 +231,10 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
                      ? add_mesh(det, &surfaces[i], i, x, &triangles, &edges, err)
                      : add_chain(det, &surfaces[i], i, &edges, err);
     if (status == QPC_OK) status = reserve_scratch(det, err);
+    bool deforming = false;
+    for (int32_t i = 0; i < det->mesh_count && status == QPC_OK; i++)
+        deforming |= det->meshes[i].motion == QPC_DYNAMIC;
+    if (deforming) status = qpc_sheets_create(det, x, &det->sheets, err);
     if (status == QPC_OK) status = qpc_lists_update(det, x, x, det->cover, err);
     if (status != QPC_OK) {
         qpc_detector_destroy(det);
@@ -244,6 +257,7 @@ void qpc_detector_destroy(qpc_detector *det) {
         qpc_free(m->beside);
         qpc_free(m->flat);
         qpc_free(m->reference);
+        qpc_nearby_destroy(m->nearby);
     }
     for (int32_t i = 0; i < det->chain_count; i++) {
         qpc_free(det->chains[i].arc);
@@ -265,7 +279,12 @@ void qpc_detector_destroy(qpc_detector *det) {
     qpc_free(det->edge_now);
     qpc_array_fini(&det->raw);
     qpc_free(det->order);
+    qpc_sheets_destroy(det->sheets);
     qpc_free(det);
+}
+
+void qpc_detector_set_parallel(qpc_detector *det, const qpc_parallel *parallel) {
+    det->parallel = parallel;
 }
 
 qpc_detect_counts qpc_detector_counts(const qpc_detector *det) {

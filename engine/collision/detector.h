@@ -9,6 +9,7 @@
 
 #include "engine/collision/bvh.h"
 #include "engine/collision/detect.h"
+#include "engine/collision/nearby.h"
 #include "engine/geometry/topology.h"
 
 #define QPC_COVER 1.26 // usual reach of the lists, in separations
@@ -19,12 +20,14 @@ typedef struct qpc_dbox {
 
 typedef struct qpc_mesh_part {
     int32_t surface, first_node;
-    bool moving;
+    qpc_motion_kind motion;
+    bool moving; // not static
     const qpc_mesh *mesh; // referenced
     const qpc_topology *topology;
     const int32_t *triangles; // (triangles x 3) mesh vertices
-    int32_t triangle_count, edge_count;
+    int32_t node_count, triangle_count, edge_count;
     int32_t triangle_base, edge_base; // global numbers of the first
+    int32_t sheet_edge_base;          // the same among edges of meshes only
     double radius;
     double origin[3]; // of the float boxes
     double size;      // largest distance of a node from origin, by coordinate
@@ -38,6 +41,7 @@ typedef struct qpc_mesh_part {
     double *reference; // moving: (nodes x 3) where the boxes were taken
     double slack;      // moving: nodes within this of the reference need no new boxes, m
     double last_step;  // moving: largest motion of a coordinate in the last tested motion, m
+    qpc_nearby *nearby; // dynamic: vertices near each other along the rest shape
 } qpc_mesh_part;
 
 typedef struct qpc_chain_part {
@@ -50,6 +54,14 @@ typedef struct qpc_chain_part {
     int32_t leaves;  // power of two
     qpc_dbox *tree;  // (2 leaves) implicit binary tree over the fat boxes of edges; root is 1
 } qpc_chain_part;
+
+typedef struct qpc_sheets qpc_sheets; // see sheets.h
+
+/// What contacts are sorted by, and where they are.
+typedef struct qpc_order {
+    uint64_t key;
+    int32_t item;
+} qpc_order;
 
 typedef struct qpc_list {
     int32_t start, count, capacity;
@@ -78,9 +90,12 @@ struct qpc_detector {
 
     qpc_dbox *edge_now; // (features) scratch: box of each chain edge over the motion tested
     qpc_contacts raw;   // scratch: contacts before sorting
-    int32_t *order, *order_spare;
+    qpc_order *order; // scratch: twice order_capacity
     int32_t order_capacity;
     qpc_detect_counts counts;
+
+    qpc_sheets *sheets; // NULL if no mesh is dynamic
+    const qpc_parallel *parallel;
 };
 
 /// Make the lists cover every pair that comes within reach * separation while positions move
@@ -88,6 +103,13 @@ struct qpc_detector {
 /// the next call replaces.
 qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x1, double reach,
                             qpc_error *err);
+/// New reference positions, boxes and trees for moving meshes that have left their slack.
+qpc_status qpc_lists_follow(qpc_detector *det, const double *x0, const double *x1, qpc_error *err);
+/// Ascending.
+void qpc_sort_items(int32_t *items, int32_t count);
+/// How far the segment must move along the triangle's normal to leave its plane.
+double qpc_overlap_depth(const qpc_vec3 p[2], const qpc_vec3 t[3]);
+
 typedef enum qpc_key_type { // order of kinds in keys; part of warm starts, so it never changes
     QPC_KEY_VERTEX_FACE,
     QPC_KEY_VERTEX_EDGE,

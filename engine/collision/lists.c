@@ -233,6 +233,7 @@ static qpc_status list_meshes(qpc_detector *det, const qpc_chain_part *c, int32_
     det->near_edges.count = det->near_triangles.count = 0;
     for (int32_t i = 0; i < det->mesh_count; i++) {
         qpc_mesh_part *m = &det->meshes[i];
+        if (c->motion != QPC_DYNAMIC && m->motion != QPC_DYNAMIC) continue;
         // Rounding of a moving mesh's float boxes goes into the slack: its pair tests use doubles.
         double by =
             det->cover * (c->radius + m->radius) + m->slack + (m->moving ? 1e-6 * m->size : 0);
@@ -342,13 +343,23 @@ static qpc_status update_chains(qpc_detector *det, const double *x0, const doubl
     return QPC_OK;
 }
 
-qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x1, double reach,
+qpc_status qpc_lists_follow(qpc_detector *det, const double *x0, const double *x1,
                             qpc_error *err) {
-    if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
     for (int32_t i = 0; i < det->mesh_count; i++) {
         qpc_mesh_part *m = &det->meshes[i];
         if (!m->moving) continue;
         qpc_status status = follow(m, x0, x1, &det->rebuild, err);
+        if (status != QPC_OK) return status;
+    }
+    return QPC_OK;
+}
+
+qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x1, double reach,
+                            qpc_error *err) {
+    if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
+    // Without chains only the broad phase of surfaces follows them.
+    if (det->chain_count > 0 || det->sheets == NULL) {
+        qpc_status status = qpc_lists_follow(det, x0, x1, err);
         if (status != QPC_OK) return status;
     }
     if (det->rebuild) {
@@ -371,7 +382,7 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
             int32_t f = c->feature_base + k, g = k + 1 < c->node_count ? f + 1 : f;
             if (!det->changed[f] && !det->changed[g]) continue;
             det->counts.list_rebuilds++;
-            if (c->motion == QPC_DYNAMIC && det->mesh_count > 0)
+            if ((c->motion == QPC_DYNAMIC || det->sheets != NULL) && det->mesh_count > 0)
                 status = list_meshes(det, c, k, err);
             if (status == QPC_OK) status = list_chains(det, c, k, err);
         }

@@ -7,6 +7,7 @@
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
 #include "engine/collision/features.h"
+#include "engine/collision/sheets.h"
 #include "engine/geometry/closest.h"
 
 #include <float.h>
@@ -450,7 +451,9 @@ qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach
     det->raw.count = 0;
     walk w = {.det = det, .x0 = x, .x1 = x, .reach = reach, .factor = reach};
     visit_all(&w, proximity_vt, proximity_ee, proximity_cc);
-    return w.full ? no_memory(err) : qpc_contacts_deliver(det, ret, err);
+    if (w.full) return no_memory(err);
+    status = qpc_sheets_proximity(det, x, reach, err);
+    return status == QPC_OK ? qpc_contacts_deliver(det, ret, err) : status;
 }
 
 // ---- motion ----
@@ -539,7 +542,9 @@ qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *
     det->raw.count = 0;
     walk w = {.det = det, .x0 = x0, .x1 = x1, .reach = reach, .factor = factor};
     visit_all(&w, motion_vt, motion_ee, motion_cc);
-    return w.full ? no_memory(err) : qpc_contacts_deliver(det, ret, err);
+    if (w.full) return no_memory(err);
+    status = qpc_sheets_motion(det, x0, x1, reach, factor, err);
+    return status == QPC_OK ? qpc_contacts_deliver(det, ret, err) : status;
 }
 
 // ---- smallest gap ----
@@ -588,6 +593,8 @@ qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *re
         qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
         if (status != QPC_OK) return status;
         visit_all(&w, gap_vt, gap_ee, gap_cc);
+        status = qpc_sheets_gap(det, x, w.factor, &w.best, err);
+        if (status != QPC_OK) return status;
         det->content = pass == 0 ? det->content + 1 : 0;
     }
     if (det->content > 100) { // lists narrow as they renew
