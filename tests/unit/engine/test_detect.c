@@ -564,7 +564,7 @@ static void bad_surfaces_are_refused(void **state) {
     s.surface[1].rest_length = NULL;
     REFUSED(QPC_ERR_INVALID, "rest length");
     s.surface[0].motion = QPC_DYNAMIC;
-    REFUSED(QPC_ERR_UNSUPPORTED, "dynamic mesh");
+    REFUSED(QPC_ERR_INVALID, "dynamic mesh");
     s.surface[0].motion = QPC_STATIC;
     double keep = s.x[13];
     s.x[13] = NAN;
