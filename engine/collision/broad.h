@@ -47,6 +47,9 @@ void qpc_broad_destroy(qpc_broad *broad);
 qpc_status qpc_broad_update(qpc_broad *broad, const double *x0, const double *x1, double reach,
                             const qpc_parallel *parallel, qpc_error *err);
 
+/// Make lists anew on the next update, whatever has moved: for measurements.
+void qpc_broad_forget(qpc_broad *broad);
+
 /// What the last update found, in slices whose number depends on sizes only: pairs of slice s, in an
 /// order that depends on positions only. Borrowed until the next update.
 int32_t qpc_broad_slice_count(const qpc_broad *broad);

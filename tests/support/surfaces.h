@@ -8,6 +8,29 @@
 
 /// Random numbers of a test: the state is any number.
 double surfaces_uniform(uint64_t *state); // [0, 1)
+double surfaces_normal(uint64_t *state);  // mean 0, deviation 1
+
+/// One surface and a motion of it. Grids have n x n vertices and 2 (n - 1)^2 triangles whose
+/// diagonals alternate; h = 1 / (n - 1) is the length of their sides at rest.
+typedef struct surfaces_scene {
+    qpc_mesh *mesh;
+    int32_t nodes;
+    double *x0, *x1; // (nodes x 3) m
+    double edge;     // mean length of the edges at x0, m
+} surfaces_scene;
+bool surfaces_drape(int n, surfaces_scene *ret);  // a sheet in loose folds that ripples
+bool surfaces_rolled(int n, surfaces_scene *ret); // a sheet in a spiral of tight layers
+/// Two lobes of 20 x 4^level triangles each, in contact, squeezed.
+bool surfaces_organ(int level, surfaces_scene *ret);
+bool surfaces_torus(surfaces_scene *ret);         // 13,722 triangles, x0 = x1
+void surfaces_cable(double x0[101 * 3], double x1[101 * 3]); // along the torus, 100 edges
+void surfaces_scene_fini(surfaces_scene *s);
+/// Where a sheet of n x n vertices is at time t (0 to 1) of a sequence: folding over on itself,
+/// rolling up, or twisting. x: (n n x 3) m.
+typedef enum surfaces_sequence { SURFACES_FOLD, SURFACES_ROLL, SURFACES_TWIST } surfaces_sequence;
+void surfaces_sheet_at(surfaces_sequence sequence, int n, double t, double *x);
+/// Triangles of such a sheet.
+bool surfaces_grid(int n, generated *ret);
 
 /// The pairs that the definition asks for, by brute force over boxes in double precision, each
 /// grown by slack on top: sorted, each once.
