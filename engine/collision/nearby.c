@@ -1,4 +1,6 @@
-/// Shortest paths along the edges of a mesh, bounded; see nearby.h.
+/// Shortest paths over a mesh, bounded; see nearby.h. Steps are edges, and straight lines across an
+/// edge from corner to corner of two triangles unfolded into a plane: with edges alone a path in the
+/// poor direction of a regular mesh is 1.41 times too long, with both at most 1.08 times.
 ///
 /// Vertices get ranks in breadth-first order, so that what is near a vertex lies in few runs of
 /// successive ranks: one or two a level. From each vertex Dijkstra's search runs out to the length
@@ -33,9 +35,17 @@ typedef struct entry {
     int32_t vertex;
 } entry;
 
+typedef struct link {
+    int32_t to;
+    double length;
+} link;
+
 typedef struct search {
     const qpc_topology *topology;
-    double *edge;   // (edges) rest lengths
+    const double *x; // rest positions
+    const int32_t *triangles;
+    int32_t *start;  // (vertices + 1) into links
+    link *links;     // by vertex
     double *length; // (vertices) best so far, infinite when untouched
     QPC_ARRAY(entry) heap;
     qpc_nearby *nearby;
@@ -68,7 +78,6 @@ static entry pop(search *s) {
 
 /// Settle all vertices within `bound` of `from`; *ret_farthest is the longest of the paths.
 static bool run_search(search *s, int32_t from, double bound, double *ret_farthest) {
-    const qpc_topology *t = s->topology;
     s->settled.count = s->touched.count = s->heap.count = 0;
     *ret_farthest = 0;
     s->length[from] = 0;
@@ -78,12 +87,9 @@ static bool run_search(search *s, int32_t from, double bound, double *ret_farthe
         if (e.length > s->length[e.vertex]) continue; // reached by a shorter path since
         if (!qpc_array_push(&s->settled, e.vertex)) return false;
         *ret_farthest = e.length;
-        for (int32_t i = t->vertex_edge_start[e.vertex]; i < t->vertex_edge_start[e.vertex + 1];
-             i++) {
-            int32_t edge = t->vertex_edge[i];
-            const int32_t *v = t->edge_vertex + 2 * (int64_t)edge;
-            int32_t to = v[0] == e.vertex ? v[1] : v[0];
-            double length = e.length + s->edge[edge];
+        for (int32_t i = s->start[e.vertex]; i < s->start[e.vertex + 1]; i++) {
+            int32_t to = s->links[i].to;
+            double length = e.length + s->links[i].length;
             if (!(length < bound) || !(length < s->length[to])) continue;
             if (isinf(s->length[to]) && !qpc_array_push(&s->touched, to)) return false;
             s->length[to] = length;
@@ -91,6 +97,75 @@ static bool run_search(search *s, int32_t from, double bound, double *ret_farthe
         }
     }
     for (int32_t i = 0; i < s->touched.count; i++) s->length[s->touched.data[i]] = INFINITY;
+    return true;
+}
+
+static qpc_vec3 rest(const search *s, int32_t v) {
+    return v3_load(s->x + 3 * (int64_t)v);
+}
+
+/// Corners opposite edge e in its i-th and j-th triangle, and their distance straight across the
+/// edge when both are unfolded; infinite if the line would leave the two triangles.
+static double across(const search *s, int32_t e, int32_t i, int32_t j, int32_t ret_corner[2]) {
+    const qpc_topology *t = s->topology;
+    const int32_t *v = t->edge_vertex + 2 * (int64_t)e;
+    qpc_vec3 a = rest(s, v[0]), along = v3_sub(rest(s, v[1]), a);
+    double length = v3_norm(along), at[2], high[2];
+    for (int k = 0; k < 2; k++) {
+        int32_t triangle = t->edge_triangle[t->edge_triangle_start[e] + (k == 0 ? i : j)];
+        const int32_t *c = s->triangles + 3 * (int64_t)triangle;
+        if (t->triangle_degenerate[triangle]) return INFINITY;
+        ret_corner[k] = c[0] != v[0] && c[0] != v[1]   ? c[0]
+                        : c[1] != v[0] && c[1] != v[1] ? c[1]
+                                                       : c[2];
+        qpc_vec3 to = v3_sub(rest(s, ret_corner[k]), a);
+        at[k] = v3_dot(to, along) / length;
+        high[k] = v3_norm(v3_madd(to, -at[k] / length, along));
+    }
+    double through = (at[0] * high[1] + at[1] * high[0]) / (high[0] + high[1]);
+    if (!(through > 0 && through < length)) return INFINITY;
+    return hypot(at[1] - at[0], high[0] + high[1]);
+}
+
+/// Visit all links: count them (links NULL), or put them where start points to.
+static void each_link(search *s, int32_t vertices) {
+    const qpc_topology *t = s->topology;
+    for (int32_t v = 0; v <= vertices && s->links == NULL; v++) s->start[v] = 0;
+    for (int32_t e = 0; e < t->edge_count; e++) {
+        // Of edges with many triangles the first few are looked at.
+        int32_t many = t->edge_triangle_start[e + 1] - t->edge_triangle_start[e];
+        if (many > 4) many = 4;
+        for (int32_t i = -1; i < many; i++)
+            for (int32_t j = i + 1; j < (i < 0 ? 1 : many); j++) {
+                int32_t end[2] = {t->edge_vertex[2 * (int64_t)e], t->edge_vertex[2 * (int64_t)e + 1]};
+                double length = i < 0 ? v3_norm(v3_sub(rest(s, end[0]), rest(s, end[1])))
+                                      : across(s, e, i, j, end);
+                if (isinf(length)) continue;
+                for (int k = 0; k < 2; k++)
+                    if (s->links == NULL)
+                        s->start[end[k]]++;
+                    else
+                        s->links[s->start[end[k]]++] = (link){end[1 - k], length};
+            }
+    }
+}
+
+static bool make_links(search *s, int32_t vertices) {
+    s->start = qpc_alloc_array((size_t)vertices + 1, sizeof *s->start);
+    if (s->start == NULL) return false;
+    each_link(s, vertices);
+    int32_t sum = 0;
+    for (int32_t v = 0; v < vertices; v++) {
+        int32_t count = s->start[v];
+        s->start[v] = sum;
+        sum += count;
+    }
+    s->links = qpc_alloc_array((size_t)sum, sizeof *s->links);
+    if (s->links == NULL) return false;
+    each_link(s, vertices);
+    // Each start has moved on to the next one's.
+    for (int32_t v = vertices; v > 0; v--) s->start[v] = s->start[v - 1];
+    s->start[0] = 0;
     return true;
 }
 
@@ -145,7 +220,8 @@ static qpc_status fill(search *s, double length, int32_t *queue, qpc_error *err)
     qpc_nearby *n = s->nearby;
     int32_t parts;
     double shortest = INFINITY, farthest;
-    for (int32_t e = 0; e < s->topology->edge_count; e++) shortest = fmin(shortest, s->edge[e]);
+    for (int32_t i = 0; i < s->start[n->count]; i++)
+        shortest = fmin(shortest, s->links[i].length);
     n->empty = !(shortest < length);
     number(n, s->topology, queue, &parts);
     if (n->empty) return QPC_OK;
@@ -179,13 +255,13 @@ no_memory:
 
 qpc_status qpc_nearby_create(const qpc_mesh *mesh, double length, qpc_nearby **ret,
                              qpc_error *err) {
-    const double *x = qpc_mesh_vertices(mesh);
     size_t vertices = (size_t)qpc_mesh_vertex_count(mesh);
-    search s = {.topology = qpc_mesh_topology(mesh)};
+    search s = {.topology = qpc_mesh_topology(mesh),
+                .x = qpc_mesh_vertices(mesh),
+                .triangles = qpc_mesh_elements(mesh)};
     qpc_status status = QPC_ERR_MEMORY;
     qpc_nearby *n = s.nearby = qpc_calloc(1, sizeof *n);
     int32_t *queue = qpc_alloc_array(vertices, sizeof *queue);
-    s.edge = qpc_alloc_array((size_t)s.topology->edge_count, sizeof *s.edge);
     s.length = qpc_alloc_array(vertices, sizeof *s.length);
     if (n != NULL) {
         n->count = (int32_t)vertices;
@@ -193,20 +269,16 @@ qpc_status qpc_nearby_create(const qpc_mesh *mesh, double length, qpc_nearby **r
         n->part = qpc_alloc_array(vertices, sizeof *n->part);
         n->start = qpc_calloc(vertices + 1, sizeof *n->start);
     }
-    if (n == NULL || queue == NULL || s.edge == NULL || s.length == NULL || n->rank == NULL ||
-        n->part == NULL || n->start == NULL) {
+    if (n == NULL || queue == NULL || s.length == NULL || n->rank == NULL ||
+        n->part == NULL || n->start == NULL || !make_links(&s, (int32_t)vertices)) {
         qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the rest shape of a surface");
     } else {
-        for (int32_t e = 0; e < s.topology->edge_count; e++) {
-            const int32_t *v = s.topology->edge_vertex + 2 * (int64_t)e;
-            s.edge[e] = v3_norm(
-                v3_sub(v3_load(x + 3 * (int64_t)v[0]), v3_load(x + 3 * (int64_t)v[1])));
-        }
         for (size_t v = 0; v < vertices; v++) s.length[v] = INFINITY;
         status = fill(&s, length, queue, err);
     }
     qpc_free(queue);
-    qpc_free(s.edge);
+    qpc_free(s.start);
+    qpc_free(s.links);
     qpc_free(s.length);
     qpc_array_fini(&s.heap);
     qpc_array_fini(&s.touched);

@@ -1,7 +1,8 @@
 /// Which vertices of a mesh are nearer to each other along its rest shape than a given length:
 /// what self-contact of a surface leaves to its thickness (docs/theory-ccd.md, *Self-contact*).
 ///
-/// Lengths are of shortest paths along edges of the mesh as it was created. Made once; asking does
+/// Lengths are of shortest paths over the mesh as it was created, along edges and straight across
+/// pairs of neighbouring triangles. Made once; asking does
 /// not change it: any number of threads. Where edges are longer than the length nothing is stored;
 /// else a vertex keeps its near ones as runs of successive numbers in breadth-first order, about
 /// 2 length / edge of them, so that memory is linear in vertices and grows with the radius of what

@@ -20,6 +20,7 @@
 
 static const double tolerance = 0.01; // of the separation: largest stop tolerance of a motion test
 static const double level = 1e-9;     // sine below which a direction counts as perpendicular
+static const double snap = 1e-8;      // weight below which proximity takes a side for an edge
 static const double steep = 0.5;      // the same for vertices of deforming surfaces, own side
 
 static void load(const double *x, const int32_t node[4], qpc_vec3 p[4]) {
@@ -257,6 +258,23 @@ static qpc_vec3 touching_normal(const qpc_sheet_pair *pair, const double *x, con
 
 // ---- proximity ----
 
+/// A vertex over an edge up to rounding is over the edge, whichever triangle it is seen from; and
+/// over a vertex likewise. False if that leaves an end of an edge in an edge-edge pair.
+static bool snap_weights(bool vt, double weight[4]) {
+    double sum = 0;
+    if (!vt) {
+        for (int k = 0; k < 4; k++)
+            if (fabs(weight[k]) < snap) return false;
+        return true;
+    }
+    for (int k = 1; k < 4; k++) {
+        if (fabs(weight[k]) < snap) weight[k] = 0;
+        sum -= weight[k];
+    }
+    for (int k = 1; k < 4; k++) weight[k] /= sum;
+    return true;
+}
+
 static void emit(const qpc_contact *r, qpc_sheet_slice *out) {
     if (!qpc_array_push(&out->found, *r)) out->full = true;
 }
@@ -290,11 +308,10 @@ void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double rea
     } else {
         out->counts.ee_tests++;
         qpc_closest_ee(p, &near);
-        // What ends of edges are near is found by vertex-triangle tests.
-        for (int k = 0; k < 4; k++)
-            if (near.weight[k] == 0) return;
     }
     if (!(near.distance < reach * pair->separation)) return;
+    // What ends of edges are near is found by vertex-triangle tests.
+    if (!snap_weights(pair->vt, near.weight)) return;
     qpc_contact r = {.distance = near.distance, .separation = pair->separation};
     memcpy(r.weight, near.weight, sizeof r.weight);
     if (near.distance <= qpc_direction_limit(p, 4)) {

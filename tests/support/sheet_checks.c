@@ -59,8 +59,10 @@ static void support(const qpc_contact *c, int32_t ret[4]) {
     for (int k = 0; k < 4; k++) {
         ret[k] = -1;
         if (c->weight[k] == 0) continue;
-        int i = n++;
-        for (; i > 0 && ret[i - 1] > c->node[k]; i--) ret[i] = ret[i - 1];
+        int i = 0; // a triangle may have a vertex twice
+        while (i < n && ret[i] != c->node[k]) i++;
+        if (i < n) continue;
+        for (i = n++; i > 0 && ret[i - 1] > c->node[k]; i--) ret[i] = ret[i - 1];
         ret[i] = c->node[k];
     }
 }
@@ -282,9 +284,11 @@ static void motion_pair(const deforming *d, qpc_contact *c, void *user) {
     memcpy(c->weight, hit.weight, sizeof c->weight);
     const qpc_contact *found =
         bsearch(c, u->sorted, (size_t)u->run->contacts.count, sizeof *c, by_support);
-    if (found == NULL)
+    if (found == NULL) {
         fail_msg("a hit at %g of surfaces %d and %d, features %d and %d, is missing", hit.toi,
                  (int)c->surface[0], (int)c->surface[1], (int)c->feature[0], (int)c->feature[1]);
+        return;
+    }
     assert_true(found->toi <= hit.toi);
     if (found->toi == hit.toi) u->explained[found - u->sorted] = 1;
 }
@@ -298,6 +302,7 @@ void sheet_run_motion(sheet_run *r, deforming *d) {
     if (r->stride > 0) {
         motion_user u = {.run = r, .sorted = sorted(&motion)};
         u.explained = calloc((size_t)motion.count + 1, 1);
+        if (u.explained == NULL) abort();
         r->contacts = motion;
         deforming_pairs(d, r->stride, motion_pair, &u);
         r->contacts = keep;
