@@ -41,9 +41,13 @@ typedef struct qpc_scene_pair { // intersection, or within thickness (a warning)
     double depth;
 } qpc_scene_pair;
 typedef struct qpc_scene_report { // always written, also on failure
-    int64_t overlap_count;        // true intersections: the scene is refused (QPC_ERR_INVALID)
-    int64_t close_count;          // pairs within thickness: a warning, rows push them out
-    int32_t pair_count;           // of the following, overlaps first
+    int64_t overlap_count;        // true intersections: refused (QPC_ERR_INVALID), or pushed out if the scene says so
+    int64_t close_count;          // pairs within thickness: a warning, rows push them out; or pushed out
+    int64_t moved_count;          // nodes moved by the push-out
+    double largest_move;          // of these, m
+    int64_t stuck_count;          // pairs that it could not separate: refused
+    int32_t pair_count;           // of the following: the scene as given, overlaps first; if refused with
+                                  // stuck_count > 0, what is left, worst first, depth being what is still to go
     qpc_scene_pair pair[QPC_SCENE_PAIRS_MAX];
     int32_t warning_count;
     char warning[8][160];         // zero-area triangles, unreferenced vertices, mass ratios, ...

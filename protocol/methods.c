@@ -138,11 +138,18 @@ static const qpc_field_spec create_results[] = {
     M("run", STR, "Id of its run file, or nil if nothing is recorded. Missing after dry_run."),
     R("hash", UINT, "State hash before the first step."),
     R("scene_hash", UINT, "Hash of the canonical scene, which seeds the state hash."),
+    R("dt", REAL, "Length of a step, s."),
     BODIES_RESULT,
     R("warnings", LIST, "Sentences about what is legal but looks wrong."),
     R("close_pairs", LIST,
-      "Up to 16 maps {bodies, features, depth}: pairs within their thickness at the start, m; they "
-      "are pushed apart at a capped speed."),
+      "Up to 16 maps {bodies, features, depth} of the scene as given: pairs that intersect, then pairs "
+      "within their thickness, m. The latter are pushed apart at a capped speed; with start \"push-out\" "
+      "both are separated already. In the data of a refusal with stuck_count above 0: the worst of what is "
+      "left, depth being what is still to go."),
+    R("overlap_count", INT, "Pairs that intersected in the scene as given; 0 unless its start is \"push-out\"."),
+    R("close_count", INT, "Pairs within their thickness in the scene as given."),
+    R("moved_nodes", INT, "Nodes that the push-out moved (docs/scene.md, start)."),
+    R("largest_move", REAL, "The longest way of these, m."),
 };
 
 static const qpc_field_spec world_list_results[] = {

@@ -614,7 +614,13 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
                        warnings->list.items[i].str.bytes);
             const qpc_value *close_pairs = cli_at(answer, "close_pairs");
             if (close_pairs->kind == QPC_LIST && close_pairs->list.count > 0) {
-                printf("  pairs closer than their thickness at the start:\n");
+                int64_t moved = cli_int(answer, "moved_nodes", 0);
+                if (moved > 0)
+                    printf("  pushed out: %lld nodes moved, by up to %g m\n", (long long)moved,
+                           cli_real(answer, "largest_move", 0));
+                printf("  pairs that %scloser than their thickness at the start%s:\n",
+                       cli_int(answer, "overlap_count", 0) > 0 ? "intersect or are " : "are ",
+                       moved > 0 ? " of the scene as given" : "");
                 cli_print_pairs(stdout, close_pairs, cli_at(answer, "bodies"));
             }
         }

@@ -17,7 +17,8 @@ static const double MAX_NUMBER = 1e30; // so that squares stay finite
 
 // Keys of each map, as docs/scene.md lists them.
 static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
-                                         "bodies", "constraints", "record",  NULL};
+                                         "bodies", "constraints", "record",  "start",
+                                         "start_push_limit", NULL};
 static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "tolerance",
                                           "perturbation", "reach",  "recovery_speed", NULL};
 static const char *const CABLE_KEYS[] = {"kind",        "name",   "nodes",    "mass",           "stiffness", "axial_stiffness",
@@ -32,6 +33,7 @@ static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts",
                                           "diagnostics", "full", "enabled",  NULL};
 static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", NULL};
 static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
+static const char *const STARTS[] = {"refuse", "push-out", NULL};
 static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", NULL};
 
 void qpc_scene_warn(qpc_scene_report *report, const char *format, ...) {
@@ -665,6 +667,16 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     if ((v = qpc_map_get(scene, "solver")) != NULL) {
         if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "solver", "wanted a map such as {name: \"auto\"}");
         if ((st = qpc_solver_def_read(v, "solver", &def->solver, err)) != QPC_OK) return st;
+    }
+    if ((v = qpc_map_get(scene, "start")) != NULL) {
+        int32_t word;
+        if ((st = read_word(v, "start", STARTS, &word, err)) != QPC_OK) return st;
+        def->push_out = word == 1;
+    }
+    if ((v = qpc_map_get(scene, "start_push_limit")) != NULL) {
+        if ((st = read_positive(v, "start_push_limit", &def->push_limit, err)) != QPC_OK) return st;
+        if (!def->push_out)
+            return qpc_fail_at(err, QPC_ERR_INVALID, "start_push_limit", "is for start \"push-out\" only");
     }
     if ((st = read_bodies(qpc_map_get(scene, "bodies"), env, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "constraints")) != NULL && (st = read_constraints(v, def, err)) != QPC_OK) return st;

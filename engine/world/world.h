@@ -117,6 +117,13 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, do
 /// Chain the hash of the state after step w->step + 1 onto w->hash.
 uint64_t qpc_world_state_hash(qpc_world *w);
 
+// ---- start.c ----
+/// Default of start_push_limit, in radii of a node's cable.
+#define QPC_START_PUSH_RADII 4.0
+/// Find what intersects or lies within thickness; refuse it (QPC_ERR_INVALID) or, with push, move free nodes
+/// apart, each by at most push_limit m (0: the default). The report is of the scene as given. Leaves w->near.
+qpc_status qpc_start_check(qpc_world *w, bool push, double push_limit, qpc_scene_report *report, qpc_error *err);
+
 // ---- motion.c: where driven and pinned nodes go ----
 /// Has a prescribed motion, or owes some.
 bool qpc_motion_is_driven(const qpc_body *body);
