@@ -2,8 +2,9 @@
 /// (start: "push-out"), the smallest moves of free nodes that separate it.
 ///
 /// The moves u solve  min 1/2 |u|^2  subject to  n.(sum w (x0 + u)) >= thickness  for every pair of
-/// features, linearised again where the last solution led to until nothing is left: the QP of a step with K = I.
-/// |u_i| <= limit is a ball, cut by planes. The answer counts only when the exact overlap test and the proximity
+/// features and |u_i| <= limit, linearised again where the last solution led to until nothing is left. With K = I
+/// a QP is a projection, and Dykstra's alternating projections onto half-spaces and balls find it (for
+/// half-spaces they are Hildreth's method); where there is none they end between. The answer counts only when the exact overlap test and the proximity
 /// test find nothing at it, and continuous detection nothing on the way that was apart before. Nodes that are not
 /// moved keep their bits. Runs on the thread that makes the world.
 #include "engine/world/sides.h"
@@ -12,14 +13,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double AIM = 1e-3;      // of the thickness: how much more than it is asked for
+static const double AIM = 1e-3;      // of the thickness: how much more than it is aimed at
 static const double ENOUGH = 1e-9;   // of the thickness: what may be missing
 static const double TOUCHING = 1e-9; // of the thickness: nearer than this a pair says nothing about direction
+static const double SETTLED = 1e-7;  // of the smallest thickness: change of a sweep that ends the projections
+static const double MOST_WORK = 2e7; // row entries that the projections of one linearisation may touch
 enum {
     MOST_ROUNDS = 60,  // linearisations
-    MOST_CUTS = 12,    // solutions of one linearisation until every node is within its limit
     MOST_STALLS = 8,   // rounds without a smaller rest
-    RELAX_STEPS = 6,
+    LEAST_SWEEPS = 100,
+    MOST_SWEEPS = 5000,
+    MOST_AGE = 3,      // rounds that a plane without a force is kept after it was seen last
     NAMED_PAIRS = 4,
 };
 
@@ -33,9 +37,9 @@ typedef struct push_out {
     int64_t overlap_count;
     double rest;                     // what is missing at x: sum over pairs within thickness, m
     int64_t close_count;
-    qpc_contacts planes;             // contacts with a row so far, sorted by key
-    QPC_ARRAY(qpc_contact) cuts;     // of the balls; separation is what keeps the node within
-    qpc_arena arena;
+    qpc_contacts planes;             // contacts with a row, sorted by key; toi: the round that saw it last
+    double *pulled;                  // (free nodes x 3) Dykstra's increments of the balls, m
+    int32_t round;
 } push_out;
 
 // ---- what is there ----
@@ -139,6 +143,7 @@ static qpc_status take_planes(push_out *p, qpc_error *err) {
         qpc_contact c = w->probe.data[i];
         double thickness = w->bodies[c.surface[0]].radius + w->bodies[c.surface[1]].radius;
         if (misleads(p, &c)) continue;
+        c.toi = p->round;
         if (!is_mesh(w, c.surface[1]) && c.distance < TOUCHING * thickness) {
             if (memcmp(pair, c.surface, sizeof pair) != 0) last = v3(0.0, 0.0, 0.0);
             memcpy(pair, c.surface, sizeof pair);
@@ -150,14 +155,18 @@ static qpc_status take_planes(push_out *p, qpc_error *err) {
     w->probe.count = kept;
     if (!qpc_array_reserve(&w->merged, (int64_t)p->planes.count + kept))
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", p->planes.count + kept);
+    // Planes that hold something stay, also when a pair is seen again with others: replacing them would let the solution
+    // go back and forth between two linearisations. What holds nothing is renewed, and dropped when out of sight for long.
     int32_t i = 0, k = 0, count = 0;
     while (i < p->planes.count || k < kept) {
-        if (k >= kept || (i < p->planes.count && p->planes.data[i].key < w->probe.data[k].key)) {
-            w->merged.data[count++] = p->planes.data[i++];
+        if (k < kept && (i >= p->planes.count || w->probe.data[k].key < p->planes.data[i].key)) {
+            w->merged.data[count++] = w->probe.data[k++];
             continue;
         }
-        while (i < p->planes.count && p->planes.data[i].key == w->probe.data[k].key) i++;
-        w->merged.data[count++] = w->probe.data[k++];
+        const qpc_contact *c = &p->planes.data[i];
+        bool renewed = k < kept && w->probe.data[k].key == c->key;
+        if (w->rows.lambda[i] > 0.0 || (!renewed && p->round - c->toi <= MOST_AGE)) w->merged.data[count++] = *c;
+        i++;
     }
     w->merged.count = count;
     qpc_contacts swap = p->planes;
@@ -201,55 +210,53 @@ static qpc_status make_rows(push_out *p, qpc_error *err) {
         const qpc_contact *c = &p->sides.through.data[i].row;
         st = qpc_rows_add_contact(&w->rows, &frame, c, (1.0 + AIM) * c->separation, -HUGE_VAL, i, err);
     }
-    for (int32_t i = 0; i < p->cuts.count && st == QPC_OK; i++) {
-        const qpc_contact *c = &p->cuts.data[i];
-        st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, -HUGE_VAL, i, err);
-        if (st == QPC_OK) w->rows.priority[w->rows.m - 1] = 0; // the bound never gives way
-    }
     return st;
 }
 
-/// The moves into w->dv. Rows that contradict give way, least in all: then something is left.
-static qpc_status solve(push_out *p, qpc_error *err) {
-    qpc_world *w = p->w;
-    int32_t n = 3 * w->free_count;
-    qpc_linsys_clear(&w->sys);
-    for (int32_t i = 0; i < n; i++) qpc_linsys_add(&w->sys, i, i, 1.0);
-    memset(w->b, 0, (size_t)n * sizeof *w->b);
-    qpc_status st = qpc_linsys_factor(&w->sys, err);
-    if (st == QPC_OK) st = make_rows(p, err);
-    if (st != QPC_OK) return st;
-    qpc_arena_reset(&p->arena);
-    qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
-    qpc_solver_options options = qpc_solver_options_default();
-    qpc_solver_report report;
-    options.residual_tolerance = 1e-7 * w->min_separation;
-    memset(w->dv, 0, (size_t)n * sizeof *w->dv);
-    st = qpc_solve(QPC_SOLVER_AUTO, &qp, &options, &p->arena, w->dv, w->rows.lambda, &report, err);
-    if (st != QPC_OK || report.outcome != QPC_OUTCOME_INFEASIBLE) return st;
-    double largest;
-    st = qpc_relax(&qp, 1, RELAX_STEPS, &p->arena, w->rows.c, &largest, err);
-    if (st == QPC_ERR_STATE) return QPC_OK; // the last iterate will do: something is left
-    if (st != QPC_OK) return st;
-    memset(w->rows.lambda, 0, (size_t)w->rows.m * sizeof(double));
-    return qpc_solve(QPC_SOLVER_AUTO, &qp, &options, &p->arena, w->dv, w->rows.lambda, &report, err);
+/// One projection onto every half-space. Returns the largest change of a coordinate.
+static double sweep_rows(const qpc_rows *rows, double *u) {
+    double largest = 0.0;
+    for (int32_t i = 0; i < rows->m; i++) {
+        double past = -rows->c[i], norm2 = 0.0;
+        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) {
+            past += rows->value[k] * u[rows->column[k]];
+            norm2 += rows->value[k] * rows->value[k];
+        }
+        if (!(norm2 > 0.0)) continue; // nothing of it can move
+        double change = fmax(past / norm2, -rows->lambda[i]);
+        rows->lambda[i] += change;
+        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) {
+            u[rows->column[k]] -= change * rows->value[k];
+            largest = fmax(largest, fabs(change * rows->value[k]));
+        }
+    }
+    return largest;
 }
 
-/// A plane at the ball of a node that the solution leaves; false if it leaves none.
-static qpc_status cut_balls(push_out *p, bool *ret_any, qpc_error *err) {
-    const qpc_world *w = p->w;
-    *ret_any = false;
-    for (int32_t i = 0; i < w->free_count; i++) {
-        qpc_vec3 u = v3_load(w->dv + 3 * i);
-        double length = v3_norm(u), most = p->limit[i] * (1.0 - 1e-9);
-        if (w->row_dof[i] < 0 || !(length > p->limit[i])) continue;
-        qpc_contact c = {.kind = QPC_CONTACT_VT, .n = v3_scale(-1.0 / length, u)};
-        c.key = UINT64_C(0xE) << 60 | (uint64_t)(uint32_t)i << 28 | (uint64_t)(uint32_t)p->cuts.count;
-        for (int k = 0; k < 4; k++) c.node[k] = i;
-        c.weight[0] = 1.0;
-        c.separation = v3_dot(c.n, v3_load(p->x0 + 3 * i)) - most;
-        if (!qpc_array_push(&p->cuts, c)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
-        *ret_any = true;
+/// The same onto the balls of the nodes.
+static void sweep_balls(push_out *p, double *u) {
+    for (int32_t i = 0; i < p->w->free_count; i++) {
+        qpc_vec3 at = v3_add(v3_load(u + 3 * i), v3_load(p->pulled + 3 * i));
+        double length = v3_norm(at), most = p->limit[i] * (1.0 - 1e-9);
+        qpc_vec3 inside = length > most ? v3_scale(most / length, at) : at;
+        v3_store(u + 3 * i, inside);
+        v3_store(p->pulled + 3 * i, v3_sub(at, inside));
+    }
+}
+
+/// The moves into w->dv.
+static qpc_status solve(push_out *p, qpc_error *err) {
+    qpc_world *w = p->w;
+    size_t n = 3 * (size_t)w->free_count;
+    qpc_status st = make_rows(p, err);
+    if (st != QPC_OK) return st;
+    memset(w->dv, 0, n * sizeof(double));
+    memset(p->pulled, 0, n * sizeof(double));
+    double sweeps = fmax(LEAST_SWEEPS, fmin(MOST_SWEEPS, MOST_WORK / (w->rows.nnz + 3.0 * w->free_count + 1.0)));
+    for (int32_t i = 0; i < sweeps; i++) {
+        double change = sweep_rows(&w->rows, w->dv);
+        sweep_balls(p, w->dv);
+        if (change < SETTLED * w->min_separation) break;
     }
     return QPC_OK;
 }
@@ -304,8 +311,8 @@ static qpc_status separate(push_out *p, bool *ret_done, qpc_error *err) {
     int32_t stalls = 0;
     *ret_done = false;
     for (int32_t round = 0; round < MOST_ROUNDS; round++) {
+        p->round = round;
         int32_t passed = 0, decided = 0;
-        bool any = true;
         qpc_status st = measure(p, err);
         if (st == QPC_OK && round > 0 && p->overlap_count + p->close_count == 0) {
             st = add_passed(p, &passed, err);
@@ -320,10 +327,7 @@ static qpc_status separate(push_out *p, bool *ret_done, qpc_error *err) {
         stalls = p->rest < 0.999 * least || decided > 0 ? 0 : stalls + 1;
         least = fmin(least, p->rest);
         if (st != QPC_OK || stalls > MOST_STALLS) return st;
-        for (int32_t cut = 0; cut < MOST_CUTS && any; cut++) {
-            if ((st = solve(p, err)) != QPC_OK) return st;
-            if ((st = cut_balls(p, &any, err)) != QPC_OK) return st;
-        }
+        if ((st = solve(p, err)) != QPC_OK) return st;
         place(p);
     }
     return measure(p, err);
@@ -336,6 +340,12 @@ static void keep_worst(qpc_scene_report *report, const int32_t body[2], const in
     qpc_scene_pair pair = {.depth = depth};
     memcpy(pair.body, body, sizeof pair.body);
     memcpy(pair.feature, feature, sizeof pair.feature);
+    for (int32_t i = 0; i < report->pair_count; i++) { // several closest points of one pair
+        qpc_scene_pair *known = &report->pair[i];
+        if (memcmp(known->body, body, sizeof pair.body) == 0 && memcmp(known->feature, feature, sizeof pair.feature) == 0 &&
+            known->depth >= depth)
+            return;
+    }
     int32_t at = report->pair_count < QPC_SCENE_PAIRS_MAX ? report->pair_count++ : QPC_SCENE_PAIRS_MAX;
     while (at > 0 && worse(&pair, &report->pair[at - 1])) {
         if (at < QPC_SCENE_PAIRS_MAX) report->pair[at] = report->pair[at - 1];
@@ -398,7 +408,8 @@ static qpc_status push_apart(qpc_world *w, double limit, qpc_scene_report *repor
     if (st == QPC_OK) {
         p.x0 = qpc_alloc(all);
         p.limit = qpc_calloc((size_t)w->free_count + 1, sizeof *p.limit);
-        if (p.x0 == NULL || p.limit == NULL) st = qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
+        p.pulled = qpc_calloc((size_t)w->free_count + 1, 3 * sizeof *p.pulled);
+        if (p.x0 == NULL || p.limit == NULL || p.pulled == NULL) st = qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
     }
     if (st == QPC_OK) {
         memcpy(p.x0, w->x, all);
@@ -416,8 +427,7 @@ static qpc_status push_apart(qpc_world *w, double limit, qpc_scene_report *repor
     qpc_sides_fini(&p.sides);
     qpc_array_fini(&p.overlaps);
     qpc_array_fini(&p.planes);
-    qpc_array_fini(&p.cuts);
-    qpc_arena_fini(&p.arena);
+    qpc_free(p.pulled);
     qpc_free(p.x0);
     qpc_free(p.limit);
     return st;
