@@ -206,8 +206,8 @@ static const qpc_field_spec step_results[] = {
     R("summary", MAP,
       "Over this batch: steps, wall_s and cpu_s (of the worker's thread), contacts_max, "
       "active_max, "
-      "passes_max, newton_max, halvings, failsafe, min_gap (smallest distance over thickness), "
-      "worst "
+      "passes_max, newton_max, halvings, failsafe, not_proven (steps whose motion was not proven: a broken "
+      "promise), ccd_uncertain, toi_margin, min_gap (smallest distance over thickness), worst "
       "{stat, prim, dual, comp, natural_ratio, penetration}, energy_drift_max, and last: every "
       "step "
       "field of the last step."),
@@ -299,6 +299,10 @@ static const qpc_field_spec run_describe_results[] = {
     BODIES_RESULT,
     R("steps", INT, "Steps recorded."),
     R("frames", INT, "Frames recorded."),
+    R("steps_proven", INT, "Steps recorded as proven (step field proven)."),
+    R("steps_not_proven", INT, "Steps recorded as not proven: a broken promise."),
+    R("steps_unknown", INT,
+      "Steps of which the file does not say it: no diagnostics, dropped, or written before there was such a field."),
 };
 static const qpc_field_spec frames_params[] = {
     RUN_PARAM,

@@ -75,6 +75,8 @@ int64_t cli_int(const qpc_value *map, const char *key, int64_t standard);
 const char *cli_text(const qpc_value *map, const char *key, char *buffer, size_t size);
 /// Element i of a numeric tensor as a double; NaN beyond its end.
 double cli_tensor_at(const qpc_tensor *t, int64_t i);
+/// How many steps were proven to be free of contact, and of how many nobody says it.
+void cli_print_proof(int64_t proven, int64_t not_proven, int64_t unknown);
 /// Bodies of a result as "2 bodies, 100 nodes that move".
 void cli_print_bodies(const qpc_value *bodies);
 /// Pairs of bodies: {bodies: [a, b], features: [i, j], depth}.

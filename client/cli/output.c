@@ -185,6 +185,13 @@ void cli_print_pairs(FILE *out, const qpc_value *pairs, const qpc_value *bodies)
     }
 }
 
+void cli_print_proof(int64_t proven, int64_t not_proven, int64_t unknown) {
+    printf("  proven           %lld steps", (long long)proven);
+    if (not_proven > 0) printf(", NOT PROVEN %lld", (long long)not_proven);
+    if (unknown > 0) printf(", unknown %lld", (long long)unknown);
+    putchar('\n');
+}
+
 // ---- progress ----
 
 void cli_progress_start(cli_progress *p, const cli *c, const char *label) {

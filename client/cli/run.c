@@ -28,6 +28,7 @@ typedef struct totals {
     qpc_error error;
     double wall_s, cpu_s, elapsed_s;
     int64_t contacts, active, passes, newton, halvings, failsafe;
+    int64_t not_proven, not_said; // steps; not_said: by a server that has no such figure
     double min_gap, penetration;
     double energy_drift,
         energy_last; // (E - E0 - W) over the scale: largest in magnitude, at the end
@@ -58,6 +59,8 @@ static void add_batch(totals *t, const qpc_step_reply *reply) {
     larger_int(&t->newton, cli_int(s, "newton_max", 0));
     t->halvings += cli_int(s, "halvings", 0);
     t->failsafe += cli_int(s, "failsafe", 0);
+    int64_t not_proven = cli_int(s, "not_proven", -1);
+    *(not_proven < 0 ? &t->not_said : &t->not_proven) += not_proven < 0 ? cli_int(s, "steps", 0) : not_proven;
     t->min_gap = fmin(t->min_gap, cli_real(s, "min_gap", 2));
     t->energy_last = cli_real(cli_at(s, "last"), "energy_drift", t->energy_last);
     double drift = cli_real(s, "energy_drift_max", t->energy_last); // largest in magnitude
@@ -262,6 +265,7 @@ static void print_summary(const totals *t, const cli_times *times, const char *n
            t->stat, t->prim, t->dual, t->comp, t->natural);
     printf("  fail-safe        %lld, halvings %lld\n", (long long)t->failsafe,
            (long long)t->halvings);
+    cli_print_proof(t->reached - t->not_proven - t->not_said, t->not_proven, t->not_said);
     printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n",
            t->energy_drift, t->energy_last);
     printf("  state hash       %016llx\n", (unsigned long long)t->hash);
@@ -323,6 +327,7 @@ static cli_exit print_summary_json(const cli *c, const totals *t, const cli_time
         {"worst", worst},
         {"failsafe", qpc_int(t->failsafe)},
         {"halvings", qpc_int(t->halvings)},
+        {"not_proven", t->not_said > 0 && t->not_proven == 0 ? qpc_nil() : qpc_int(t->not_proven)},
         {"energy_drift_max", qpc_real(t->energy_drift)},
         {"energy_drift_end", qpc_real(t->energy_last)},
         {"warnings", notes},
@@ -471,6 +476,8 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
         code = CLI_RUN_FAILED;
     } else if (r.total.reached < r.steps) {
         code = CLI_SERVER_ERROR; // drained, or cancelled by someone else
+    } else if (r.total.not_proven > 0) {
+        code = CLI_RUN_FAILED; // every step was made, but the promise is broken
     }
     if (lost(c)) {
         qpc_free(r.positions);
@@ -487,7 +494,9 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     if (code == CLI_OK && r.positions != NULL &&
         write_positions(&r, o->positions_path, &err) != QPC_OK)
         code = cli_fail(c, CLI_BAD_FILE, &err, NULL);
-    if (code == CLI_RUN_FAILED)
+    if (r.total.not_proven > 0)
+        fprintf(stderr, "qpc: %lld steps are not proven to be free of contact\n", (long long)r.total.not_proven);
+    if (code == CLI_RUN_FAILED && (strcmp(r.total.status, "failed") == 0 || r.total.error.status != QPC_OK))
         fprintf(stderr, "qpc: step %lld failed: %s\n", (long long)r.total.reached + 1,
                 r.total.error.message);
     if (r.total.reached < r.steps && code == CLI_SERVER_ERROR && status == QPC_OK)
@@ -533,7 +542,8 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
         "Without --server it uses the server at the default address, if one listens there; "
         "otherwise it starts a private daemon that ends with the command (its data folder and the "
         "run file stay). Ctrl-C stops between two steps, and still prints the summary.\n"
-        "Exit code 5: a step failed. That the fail-safe fired is told, but is no failure."};
+        "Exit code 5: a step failed, or its motion was not proven to be free of contact. That the "
+        "fail-safe fired is told, but is no failure."};
     const char *path;
     int count;
     cli_exit code;

@@ -102,7 +102,8 @@ void qpc_world_destroy(qpc_world *w) {
                       w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
                       w->stiffness,   w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
-                      w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on};
+                      w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on,
+                      w->proven};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_value_fini(&w->scene);
     qpc_free(w);
@@ -129,6 +130,7 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     if (ok) w->body_count = def->bodies.count;
     int64_t n = 3 * all, m = 3 * free_nodes;
     ok = (w->x = doubles(n)) && (w->v = doubles(n)) && (w->x1 = doubles(n)) && (w->v_frame = doubles(n)) && ok;
+    ok = ok && (w->proven = doubles(3 * (int64_t)w->moving_count));
     ok = ok && (w->mass = doubles(all)) && (w->force = doubles(m)) && (w->b = doubles(m)) && (w->f = doubles(m));
     ok = ok && (w->Hu = doubles(m)) && (w->dv = doubles(m)) && (w->dv_try = doubles(m)) && (w->dv_best = doubles(m));
     ok = ok && (w->stiffness = doubles(springs)) && (w->rest_length = doubles(springs)) && (w->tension = doubles(springs));
@@ -319,7 +321,7 @@ qpc_status qpc_world_create(const qpc_value *scene, const qpc_world_env *env, qp
 // ---- reading ----
 
 size_t qpc_world_memory(const qpc_world *w) {
-    size_t per_node = 12 * sizeof(double) + sizeof(int32_t);
+    size_t per_node = 15 * sizeof(double) + sizeof(int32_t);
     size_t per_free = 21 * sizeof(double) + 12 * (size_t)(w->sys.bandwidth + 1) * sizeof(double);
     return sizeof *w + (size_t)w->node_count * per_node + (size_t)w->free_count * per_free + w->arena.high_water +
            (size_t)w->rows.nnz_capacity * 12 + (size_t)w->rows.m_capacity * 48 +
