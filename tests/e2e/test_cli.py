@@ -257,6 +257,12 @@ class PrivateDaemon(Case):
         self.assertIn("closer than their thickness", done.stdout)
         answer = json.loads(self.run_qpc(0, "check", close, "--json", *data).stdout)
         self.assertEqual(len(answer["close_pairs"]), 1)
+        scene = json.loads(close.read_text())
+        close.write_text(json.dumps({**scene, "start": "push-out"}))
+        done = self.run_qpc(0, "check", close, *data)
+        self.assertIn("pushed out: 1 nodes moved, by up to 0.05", done.stdout)
+        close.write_text(json.dumps({**scene, "start": "push-out", "start_push_limit": 0.01}))
+        self.assertIn("start_push_limit", self.run_qpc(4, "check", close, *data).stderr)
 
     def test_ctrl_c_stops_between_steps_and_is_130(self):
         data = self.folder / "data"
@@ -473,6 +479,23 @@ class Scripted(Case):
         self.assertNotEqual(steps[0]["key"], steps[1]["key"])
         self.assertEqual(self.asked[-1][0], "world.destroy")
 
+    def test_a_step_that_is_not_proven_is_5(self):
+        reply = self.step(10)
+        reply["summary"].update(not_proven=2, ccd_uncertain=3)
+        at = self.serve([self.step(5), reply])
+        done = self.run_qpc(5, "run", self.scene(), "--steps", 10, "--server", at)
+        self.assertIn("NOT PROVEN 2, unknown 5", done.stdout)
+        self.assertIn("2 steps are not proven", done.stderr)
+        self.assertNotIn("failed", done.stderr)
+        reply = self.step(10)
+        reply["summary"].update(not_proven=0)
+        at = self.serve([reply])
+        done = self.run_qpc(0, "run", self.scene(), "--steps", 10, "--server", at, "--json")
+        self.assertEqual(json.loads(done.stdout)["not_proven"], 0)
+        at = self.serve([self.step(10)])  # a server that does not say it
+        done = self.run_qpc(0, "run", self.scene(), "--steps", 10, "--server", at, "--json")
+        self.assertIsNone(json.loads(done.stdout)["not_proven"])
+
     def test_a_server_that_drains_is_1(self):
         at = self.serve([self.step(4, "draining")])
         done = self.run_qpc(1, "run", self.scene(), "--steps", 10, "--server", at, "--json")
@@ -581,7 +604,7 @@ class Schema(unittest.TestCase):
                               "contacts": False, "diagnostics": True, "substeps": True,
                               "full": "drop"}}
         scene = {
-            "name": "all", "dt": 0.01, "gravity": [0, 0, -9], "integrator": "implicit-euler",
+            "name": "all", "start": "push-out", "start_push_limit": 0.05, "dt": 0.01, "gravity": [0, 0, -9], "integrator": "implicit-euler",
             **numbers,
             "bodies": [
                 {"kind": "cable", "name": "c", "nodes": [[0, 0, 5], [0.1, 0, 5]],
