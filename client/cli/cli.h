@@ -63,6 +63,9 @@ cli_exit cli_fail(const cli *c, cli_exit code, const qpc_error *err, const qpc_v
 /// After a failed call: CLI_SERVER_ERROR if the server answered, CLI_INTERRUPTED, else
 /// CLI_NO_CONNECTION.
 cli_exit cli_fail_call(const cli *c, const qpc_error *err);
+/// After a call that sends what is in the file `path`: CLI_BAD_FILE with its name, and the data of the answer, if that is
+/// what the server (or, before it was sent, the client) refuses; else as above.
+cli_exit cli_fail_input(const cli *c, const qpc_error *err, const char *path);
 cli_exit cli_no_memory(const cli *c);
 void cli_warn(const cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /// One JSON document on standard output; frees v.
@@ -114,7 +117,8 @@ typedef struct cli_meshes {
 /// Read and resolve a scene file.
 cli_exit cli_read_scene(const cli *c, const char *path, qpc_value *ret_scene,
                         cli_meshes *ret_meshes);
-cli_exit cli_upload_meshes(cli *c, const cli_meshes *meshes);
+/// Send the meshes of the scene file `path`.
+cli_exit cli_upload_meshes(cli *c, const char *path, const cli_meshes *meshes);
 void cli_meshes_fini(cli_meshes *meshes);
 /// Set a key of a scene map; a copy of the key is not needed.
 bool cli_set(qpc_value *map, const char *key, qpc_value v);

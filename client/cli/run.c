@@ -370,17 +370,11 @@ static cli_exit override(const cli *c, qpc_value *scene, const run_options *o) {
 }
 
 /// A scene that the server refuses is a bad scene; other refusals are the server's.
-static cli_exit fail_create(const cli *c, qpc_error *err, const char *path,
+static cli_exit fail_create(const cli *c, const qpc_error *err, const char *path,
                             const qpc_value *scene_map) {
-    bool answered = c->client != NULL && qpc_client_answered(c->client);
-    bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC ||
-                              err->status == QPC_ERR_EXISTS || err->status == QPC_ERR_UNSUPPORTED);
-    if (!scene) return cli_fail_call(c, err);
-    qpc_error why = *err;
-    qpc_fail(err, why.status, "%s: %s", path, why.message);
-    const qpc_value *data = qpc_client_error_data(c->client);
-    cli_exit code = cli_fail(c, CLI_BAD_FILE, err, data);
-    cli_print_pairs(stderr, cli_at(data, "close_pairs"), cli_at(scene_map, "bodies"));
+    cli_exit code = cli_fail_input(c, err, path);
+    if (code == CLI_BAD_FILE && qpc_client_answered(c->client))
+        cli_print_pairs(stderr, cli_at(qpc_client_error_data(c->client), "close_pairs"), cli_at(scene_map, "bodies"));
     return code;
 }
 
@@ -563,7 +557,7 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
     code = cli_read_scene(c, path, &scene, &meshes);
     if (code == CLI_OK) code = override(c, &scene, &o);
     if (code == CLI_OK) code = cli_connect(c, true);
-    if (code == CLI_OK) code = cli_upload_meshes(c, &meshes);
+    if (code == CLI_OK) code = cli_upload_meshes(c, path, &meshes);
     cli_meshes_fini(&meshes);
     if (code == CLI_OK) {
         char name[128];
@@ -601,7 +595,7 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
     qpc_error err = {0};
     code = cli_read_scene(c, path, &scene, &meshes);
     if (code == CLI_OK) code = cli_connect(c, true);
-    if (code == CLI_OK) code = cli_upload_meshes(c, &meshes);
+    if (code == CLI_OK) code = cli_upload_meshes(c, path, &meshes);
     cli_meshes_fini(&meshes);
     qpc_world_receipt receipt = {0};
     if (code == CLI_OK &&
