@@ -134,6 +134,15 @@ static qpc_vec3 carried(const push_out *p, const qpc_contact *c, qpc_vec3 last) 
     return v3_norm(n) > 1e-3 ? v3_scale(1.0 / v3_norm(n), n) : c->n;
 }
 
+/// Where the sides that were decided send the nodes of side i, less those of side j.
+static qpc_vec3 sent(const push_out *p, const qpc_contact *c) {
+    qpc_vec3 sum = v3(0.0, 0.0, 0.0);
+    for (int32_t i = 0; i < p->sides.through.count; i++)
+        for (int k = 0; k < 4; k++)
+            if (p->sides.through.data[i].row.node[0] == c->node[k]) sum = v3_madd(sum, c->weight[k], p->sides.through.data[i].row.n);
+    return sum;
+}
+
 /// Renew and add the planes of what is near at x (w->probe, sorted by key).
 static qpc_status take_planes(push_out *p, qpc_error *err) {
     qpc_world *w = p->w;
@@ -147,7 +156,9 @@ static qpc_status take_planes(push_out *p, qpc_error *err) {
         if (!is_mesh(w, c.surface[1]) && c.distance < TOUCHING * thickness) {
             if (memcmp(pair, c.surface, sizeof pair) != 0) last = v3(0.0, 0.0, 0.0);
             memcpy(pair, c.surface, sizeof pair);
-            c.n = last = carried(p, &c, last);
+            c.n = carried(p, &c, last);
+            if (v3_dot(c.n, sent(p, &c)) < -0.1) c.n = v3_neg(c.n); // one of them is on its way through a mesh
+            last = c.n;
             if ((c.flags & QPC_CONTACT_NEAR_SELF) != 0) c.separation = 0.01 * thickness;
         }
         w->probe.data[kept++] = c;

@@ -19,6 +19,7 @@ typedef struct maker {
     char text[65536];
     size_t used;
     double limit; // 0: not said
+    bool lattice; // nodes and corners on a grid: everything that can be degenerate is
 } maker;
 static double uniform(maker *m, double low, double high) {
     m->state = m->state * 6364136223846793005u + 1442695040888963407u;
@@ -35,6 +36,8 @@ static void put(maker *m, const char *format, ...) {
     m->used += (size_t)n;
 }
 
+static double snap(double a) { return 0.05 * nearbyint(a / 0.05); }
+
 static void put_solid(maker *m) {
     static const char *const kinds[] = {
         "'kind': 'box', 'width': 0.5, 'height': 0.3, 'depth': 0.4, 'triangles': 48",
@@ -43,7 +46,12 @@ static void put_solid(maker *m) {
         "'kind': 'cylinder', 'radius': 0.15, 'length': 1, 'segments': 16",
         "'kind': 'funnel', 'triangles': 400",
     };
-    int kind = pick(m, 5);
+    int kind = m->lattice ? 2 * pick(m, 2) : pick(m, 5);
+    if (m->lattice) {
+        put(m, "{'kind': 'static', 'mesh': {'generate': {%s}}, 'position': [%.17g, %.17g, %.17g]},", kinds[kind], snap(uniform(m, -0.1, 0.1)),
+            snap(uniform(m, -0.1, 0.1)), snap(uniform(m, -0.1, 0.1)));
+        return;
+    }
     put(m, "{'kind': '%s', 'mesh': {'generate': {%s}}, 'radius': %g, 'position': [%.17g, %.17g, %.17g]",
         pick(m, 3) ? "static" : "kinematic", kinds[kind], pick(m, 2) ? 0 : uniform(m, 0, 0.01), uniform(m, -0.1, 0.1),
         (kind == 2 ? 0.0 : -0.2) + uniform(m, -0.05, 0.05), uniform(m, -0.1, 0.1));
@@ -56,6 +64,18 @@ static void put_cable(maker *m, int i, int shape) {
     double turn = uniform(m, 0, 6.3), height = uniform(m, -0.02, 0.06), wave = pick(m, 3) ? uniform(m, 0, 0.06) : 0;
     if (shape) turn = 0.7, height = 0.01, wave = 0.03, length = 0.8, radius = 0.01, n = 20; // on top of one another
     put(m, "%s{'kind': 'cable', 'radius': %.17g, 'mass': 0.05, 'stiffness': 1000, 'nodes': [", i ? "," : "", radius);
+    if (m->lattice) { // a walk on the grid
+        int at[3] = {pick(m, 5) - 2, pick(m, 5) - 2, pick(m, 5) - 2}, last = -1;
+        for (int k = 0; k < n; k++) {
+            put(m, "%s[%.17g, %.17g, %.17g]", k ? "," : "", 0.05 * at[0], 0.05 * at[1], 0.05 * at[2]);
+            int way = pick(m, 6);
+            if (last >= 0 && way == (last + 3) % 6) way = last; // not straight back
+            at[way % 3] += way < 3 ? 1 : -1;
+            last = way;
+        }
+        put(m, "]}");
+        return;
+    }
     for (int k = 0; k < n; k++) {
         double s = n > 1 ? length * (k / (n - 1.0) - 0.5) : 0;
         put(m, "%s[%.17g, %.17g, %.17g]", k ? "," : "", s * cos(turn), height + wave * sin(11 * s), s * sin(turn));
@@ -64,6 +84,7 @@ static void put_cable(maker *m, int i, int shape) {
 }
 static void make_scene(maker *m) {
     int solids = pick(m, 3), cables = 1 + pick(m, 5);
+    m->lattice = pick(m, 4) == 0;
     bool same = cables > 1 && pick(m, 5) == 0;
     put(m, "{'start': 'push-out', 'dt': 0.002, ");
     if (pick(m, 3) == 0) put(m, "'start_push_limit': %.17g, ", m->limit = uniform(m, 0.005, 0.1));

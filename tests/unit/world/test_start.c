@@ -2,6 +2,7 @@
 #include "tests/unit/world/support.h"
 
 #include "tests/support/checker.h"
+#include "tests/support/faults.h"
 
 #include "base/vec.h"
 
@@ -186,6 +187,43 @@ static void a_start_that_is_fine_keeps_its_bits(void **state) {
     qpc_world_destroy(v);
 }
 
+static void separating_survives_every_failing_allocation(void **state) {
+    (void)state;
+    qpc_mesh *mesh = floor_mesh();
+    qpc_value scene = scene_of("{'start':'push-out','bodies':[{'kind':'cable','name':'a','mass':0.1,'stiffness':1000,'radius':0.01,"
+                               "'nodes':[[0,0.02,0.1],[0.1,-0.01,0.1],[0.2,0.02,0.1]]},{'kind':'cable','name':'b','mass':0.1,"
+                               "'stiffness':1000,'radius':0.01,'nodes':[[0.1,-0.01,0.05],[0.1,-0.01,0.15]]}," FLOOR "]}", mesh);
+    qpc_world_env env = {.user = mesh, .mesh_lookup = lookup};
+    qpc_scene_report report;
+    QPC_FAULTS(f) {
+        qpc_world *w = NULL;
+        qpc_error err = {0};
+        if (qpc_faults_ended(&f, qpc_world_create(&scene, &env, &w, &report, &err))) {
+            assert_true(report.moved_count > 0);
+            assert_separated(w);
+            qpc_world_destroy(w);
+        }
+    }
+    qpc_value_fini(&scene);
+    qpc_mesh_unref(mesh);
+}
+
+static void a_pellet_on_a_sheet_and_cables_that_meet_in_a_point_part(void **state) {
+    (void)state;
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_scene_report report;
+    // A particle exactly on the diagonal edge of the floor, and one exactly on a node of a cable.
+    assert_ok(world_of("{'start':'push-out','bodies':[{'kind':'cable','name':'p','mass':1,'radius':0.02,'nodes':[[0.25,0,0.25]]},"
+                       "{'kind':'cable','name':'q','mass':1,'radius':0.02,'nodes':[[0,1,0]]},"
+                       "{'kind':'cable','name':'r','mass':1,'stiffness':10,'radius':0.02,'nodes':[[-0.1,1,0],[0,1,0],[0.1,1,0]]},"
+                       "{'kind':'cable','name':'s','mass':1,'stiffness':10,'radius':0.02,'nodes':[[0.05,1,-0.1],[0.05,1,0.1]]}," FLOOR
+                       "]}", &w, &report, &err), &err);
+    assert_separated(w);
+    assert_near(qpc_world_positions(w)[1], 0.02, 1e-4);
+    qpc_world_destroy(w);
+}
+
 static void keys_of_the_start_are_checked(void **state) {
     (void)state;
     qpc_world *w = NULL;
@@ -204,6 +242,8 @@ int main(void) {
         cmocka_unit_test(a_cable_in_the_plane_of_a_sheet_goes_to_its_outer_side),
         cmocka_unit_test(what_the_bound_does_not_allow_is_refused_with_what_is_left),
         cmocka_unit_test(a_start_that_is_fine_keeps_its_bits),
+        cmocka_unit_test(separating_survives_every_failing_allocation),
+        cmocka_unit_test(a_pellet_on_a_sheet_and_cables_that_meet_in_a_point_part),
         cmocka_unit_test(keys_of_the_start_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
