@@ -12,7 +12,7 @@
 #include "engine/world/sides.h"
 
 #include "engine/geometry/closest.h"
-#include "engine/geometry/mesh.h"
+#include "engine/geometry/topology.h"
 
 #include <string.h>
 
@@ -47,12 +47,22 @@ void qpc_sides_fini(qpc_sides *s) {
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_array_fini(&s->found);
     qpc_array_fini(&s->through);
+    qpc_array_fini(&s->exits);
 }
 
 const qpc_through *qpc_sides_find(const qpc_sides *s, int32_t node, int32_t body) {
     for (int32_t i = 0; i < s->through.count; i++)
         if (s->through.data[i].row.node[0] == node && s->through.data[i].body == body) return &s->through.data[i];
     return NULL;
+}
+
+bool qpc_sides_passes(const qpc_sides *s, int32_t node, int32_t body) {
+    if (qpc_sides_find(s, node, body) != NULL) return true;
+    for (int32_t i = 0; i < s->exits.count; i++) {
+        const qpc_through *e = &s->exits.data[i];
+        if (e->body == body && (e->row.node[0] == node || e->row.node[1] == node)) return true;
+    }
+    return false;
 }
 
 /// The tree over a mesh that does not move while the start is separated.
@@ -133,8 +143,7 @@ static bool changes_side(const qpc_world *w, const double *x, int32_t node, int3
     return odd;
 }
 
-static qpc_status decide_node(qpc_sides *s, const double *x, int32_t cable, int32_t body, int32_t node, qpc_vec3 n,
-                              qpc_error *err) {
+static qpc_status decide_node(qpc_sides *s, int32_t cable, int32_t body, int32_t node, qpc_vec3 n, qpc_error *err) {
     const qpc_body *mesh = &s->w->bodies[body];
     const int32_t *corners = qpc_mesh_elements(mesh->mesh) + 3 * (int64_t)s->closest[node];
     qpc_through made = {.body = body};
@@ -154,7 +163,6 @@ static qpc_status decide_node(qpc_sides *s, const double *x, int32_t cable, int3
     c->surface[1] = body;
     c->feature[0] = node - s->w->bodies[cable].first_node;
     c->feature[1] = s->closest[node];
-    (void)x;
     if (!qpc_array_push(&s->through, made)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
     return QPC_OK;
 }
@@ -231,7 +239,7 @@ static qpc_status decide_pair(qpc_sides *s, const double *x, int32_t index, int3
         if (w->row_dof[node] < 0 || qpc_sides_find(s, node, body) != NULL) continue;
         if (s->distance[node] > on) {
             if (g % 2 == staying_parity(cost, groups, g) || isinf(cost[g])) continue;
-            st = decide_node(s, x, index, body, node, v3_scale(1.0 / s->distance[node], s->toward[node]), err);
+            st = decide_node(s, index, body, node, v3_scale(1.0 / s->distance[node], s->toward[node]), err);
         } else { // on the mesh: to where the nearest neighbour off it ends up
             int32_t other = node;
             while (other >= first && s->distance[other] <= on) other--;
@@ -244,11 +252,104 @@ static qpc_status decide_pair(qpc_sides *s, const double *x, int32_t index, int3
                 side = sign_of(v3_dot(n, v3_sub(v3_load(x + 3 * (int64_t)other), v3_load(x + 3 * (int64_t)node))));
                 if (of % 2 != staying_parity(cost, groups, of) && !isinf(cost[of])) side = -side;
             }
-            st = decide_node(s, x, index, body, node, side < 0 ? v3_neg(n) : n, err);
+            st = decide_node(s, index, body, node, side < 0 ? v3_neg(n) : n, err);
         }
         if (st == QPC_OK) ++*ret_new;
     }
     qpc_free(cost);
+    return st;
+}
+
+/// The way out for the edge p past edge e of a mesh: away from all triangles there, which have to lie on one side.
+/// False if the surface goes on to the other side.
+static bool way_past(const double *x, const qpc_body *mesh, int32_t e, const qpc_vec3 p[2], qpc_closest *ret,
+                     qpc_vec3 *ret_n) {
+    const qpc_topology *t = qpc_mesh_topology(mesh->mesh);
+    const int32_t *ends = t->edge_vertex + 2 * (int64_t)e;
+    qpc_vec3 q[4] = {p[0], p[1], v3_load(x + 3 * (int64_t)(mesh->first_node + ends[0])),
+                     v3_load(x + 3 * (int64_t)(mesh->first_node + ends[1]))};
+    qpc_vec3 n = v3_cross(v3_sub(p[1], p[0]), v3_sub(q[3], q[2]));
+    double length = v3_norm(n);
+    if (!(length > 1e-6 * v3_norm(v3_sub(p[1], p[0])) * v3_norm(v3_sub(q[3], q[2])))) return false; // side by side
+    n = v3_scale(1.0 / length, n);
+    int side = 0;
+    for (int32_t i = t->edge_triangle_start[e]; i < t->edge_triangle_start[e + 1]; i++) {
+        const int32_t *corners = qpc_mesh_elements(mesh->mesh) + 3 * (int64_t)t->edge_triangle[i];
+        for (int k = 0; k < 3; k++) {
+            if (corners[k] == ends[0] || corners[k] == ends[1]) continue;
+            double off = v3_dot(n, v3_sub(v3_load(x + 3 * (int64_t)(mesh->first_node + corners[k])), q[2]));
+            if (off == 0.0 || side * off < 0.0) return false;
+            side = off > 0.0 ? 1 : -1;
+        }
+    }
+    qpc_closest_ee(q, ret);
+    *ret_n = side > 0 ? v3_neg(n) : n;
+    return side != 0;
+}
+
+/// The shortest way out of a mesh for an edge that crosses it, into exits; none near enough: nothing is done.
+static qpc_status decide_exit(qpc_sides *s, const double *x, int32_t index, int32_t body, int32_t feature, int32_t *ret_new,
+                              qpc_error *err) {
+    const qpc_world *w = s->w;
+    const qpc_body *cable = &w->bodies[index], *mesh = &w->bodies[body];
+    const qpc_mesh_tree *tree = &s->tree[body];
+    const qpc_topology *topology = qpc_mesh_topology(mesh->mesh);
+    int32_t node = cable->first_node + feature;
+    double thickness = cable->radius + mesh->radius, reach = fmax(s->limit[node], s->limit[node + 1]), best = reach;
+    qpc_vec3 p[2] = {v3_load(x + 3 * (int64_t)node), v3_load(x + 3 * (int64_t)node + 3)};
+    double low[3] = {fmin(p[0].x, p[1].x) - reach, fmin(p[0].y, p[1].y) - reach, fmin(p[0].z, p[1].z) - reach};
+    double high[3] = {fmax(p[0].x, p[1].x) + reach, fmax(p[0].y, p[1].y) + reach, fmax(p[0].z, p[1].z) + reach};
+    qpc_fbox box = qpc_fbox_around(low, high, tree->origin);
+    qpc_through made = {.body = body};
+    uint64_t tests = 0;
+    s->found.count = 0;
+    qpc_status st = qpc_bvh_query(tree->bvh, tree->boxes, &box, &s->found, &tests);
+    if (st != QPC_OK) return qpc_fail(err, st, "no memory to separate the start");
+    for (int32_t i = 0; i < 3 * s->found.count; i++) {
+        int32_t e = topology->triangle_edge[3 * (int64_t)s->found.data[i / 3] + i % 3];
+        qpc_closest near;
+        qpc_vec3 n;
+        if (e < 0 || !way_past(x, mesh, e, p, &near, &n)) continue;
+        double way = thickness - v3_dot(n, near.d);
+        if (way > best || (way == best && made.row.node[3] != 0 && e > made.row.feature[1])) continue;
+        if (v3_dot(n, near.d) > 0.0) continue; // not in the way
+        best = way;
+        made.row.n = n;
+        memcpy(made.row.weight, near.weight, sizeof near.weight);
+        made.row.feature[1] = e;
+        for (int k = 0; k < 2; k++) made.row.node[2 + k] = mesh->first_node + topology->edge_vertex[2 * (int64_t)e + k];
+    }
+    if (made.row.node[3] == 0) return QPC_OK; // node 0 is a cable's
+    made.row.kind = QPC_CONTACT_EE;
+    made.row.key = UINT64_C(0xC) << 60 | (uint64_t)(uint32_t)node << 28 | (uint64_t)(uint32_t)body;
+    made.row.node[0] = node;
+    made.row.node[1] = node + 1;
+    made.row.separation = thickness;
+    made.row.distance = best;
+    made.row.surface[0] = index;
+    made.row.surface[1] = body;
+    made.row.feature[0] = feature;
+    for (int32_t i = 0; i < s->exits.count; i++)
+        if (s->exits.data[i].row.key == made.row.key) { // it slid along: the rim turned
+            s->exits.data[i] = made;
+            return QPC_OK;
+        }
+    if (!qpc_array_push(&s->exits, made)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
+    ++*ret_new;
+    return QPC_OK;
+}
+
+/// Exits of edges that cross a mesh and of which neither end goes through it.
+static qpc_status decide_exits(qpc_sides *s, const double *x, const qpc_overlap *o, int32_t count, int32_t *ret_new,
+                               qpc_error *err) {
+    qpc_status st = QPC_OK;
+    for (int32_t i = 0; i < count && st == QPC_OK; i++) {
+        int32_t node = s->w->bodies[o[i].surface[0]].first_node + o[i].feature[0];
+        if (i > 0 && o[i - 1].feature[0] == o[i].feature[0]) continue;
+        if (s->w->bodies[o[i].surface[0]].node_count < 2) continue;
+        if (qpc_sides_find(s, node, o[i].surface[1]) != NULL || qpc_sides_find(s, node + 1, o[i].surface[1]) != NULL) continue;
+        st = decide_exit(s, x, o[i].surface[0], o[i].surface[1], o[i].feature[0], ret_new, err);
+    }
     return st;
 }
 
@@ -269,6 +370,7 @@ qpc_status qpc_sides_decide(qpc_sides *s, const double *x, const qpc_overlap *ov
         for (int32_t k = i; k < count; k++)
             if (memcmp(overlaps[k].surface, pair, sizeof overlaps[k].surface) == 0) mine[found++] = overlaps[k];
         st = decide_pair(s, x, pair[0], pair[1], mine, found, ret_new, err);
+        if (st == QPC_OK) st = decide_exits(s, x, mine, found, ret_new, err);
     }
     qpc_free(mine);
     return st;

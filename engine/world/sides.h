@@ -2,7 +2,8 @@
 ///
 /// Proximity cannot tell: a node behind a sheet is pushed further behind. So the cable is cut into
 /// groups where it exactly crosses the mesh; groups lie on alternating sides, and those with the
-/// shorter way go through. One thread, at creation only.
+/// shorter way go through. An edge of which neither end can go leaves sideways, past the nearest rim or
+/// contour of the mesh, if there is one near enough. One thread, at creation only.
 #ifndef QPC_ENGINE_WORLD_SIDES_H
 #define QPC_ENGINE_WORLD_SIDES_H
 
@@ -26,6 +27,7 @@ typedef struct qpc_sides {
     qpc_mesh_tree *tree; // (bodies)
     qpc_items found;
     QPC_ARRAY(qpc_through) through; // what was decided so far, at most one a node and mesh
+    QPC_ARRAY(qpc_through) exits;   // the same for edges that leave sideways: node[0] and node[1] are the edge
     int32_t *group, *closest;       // (free nodes) scratch
     double *distance;
     qpc_vec3 *toward;
@@ -38,6 +40,8 @@ void qpc_sides_fini(qpc_sides *sides);
 /// goes through a mesh once: what was decided stays. *ret_new: decisions that are new.
 qpc_status qpc_sides_decide(qpc_sides *sides, const double *x, const qpc_overlap *overlaps, int32_t count,
                             int32_t *ret_new, qpc_error *err);
+/// A node, or an edge with it, is on its way through a mesh.
+bool qpc_sides_passes(const qpc_sides *sides, int32_t node, int32_t body);
 /// The decision about a node and a mesh, or NULL.
 const qpc_through *qpc_sides_find(const qpc_sides *sides, int32_t node, int32_t body);
 

@@ -197,7 +197,7 @@ static qpc_status add_passed(push_out *p, int32_t *ret_count, qpc_error *err) {
         const qpc_contact *c = &w->probe.data[i];
         bool through = false;
         for (int32_t k = 0; k < (c->kind == QPC_CONTACT_VT ? 1 : 2) && is_mesh(w, c->surface[1]); k++)
-            through |= qpc_sides_find(&p->sides, c->node[k], c->surface[1]) != NULL;
+            through |= qpc_sides_passes(&p->sides, c->node[k], c->surface[1]);
         if (through || (c->flags & QPC_CONTACT_AT_START) != 0) continue;
         w->probe.data[kept++] = *c;
     }
@@ -219,6 +219,10 @@ static qpc_status make_rows(push_out *p, qpc_error *err) {
     }
     for (int32_t i = 0; i < p->sides.through.count && st == QPC_OK; i++) {
         const qpc_contact *c = &p->sides.through.data[i].row;
+        st = qpc_rows_add_contact(&w->rows, &frame, c, (1.0 + AIM) * c->separation, -HUGE_VAL, i, err);
+    }
+    for (int32_t i = 0; i < p->sides.exits.count && st == QPC_OK; i++) {
+        const qpc_contact *c = &p->sides.exits.data[i].row;
         st = qpc_rows_add_contact(&w->rows, &frame, c, (1.0 + AIM) * c->separation, -HUGE_VAL, i, err);
     }
     return st;

@@ -187,6 +187,33 @@ static void a_start_that_is_fine_keeps_its_bits(void **state) {
     qpc_world_destroy(v);
 }
 
+static void a_cable_through_a_sheet_near_its_rim_leaves_past_it(void **state) {
+    (void)state;
+    double p[3 * 5];
+    char text[4096];
+    for (int32_t i = 0; i < 5; i++) { // both ends are far away on either side
+        p[3 * i] = 0.985;
+        p[3 * i + 1] = 0.5 - 0.2 * i;
+        p[3 * i + 2] = 0.1;
+    }
+    size_t used = (size_t)snprintf(text, sizeof text, "{'start':'push-out','bodies':[");
+    used += put_cable(text + used, sizeof text - used, "rope", 0.01, p, 5);
+    snprintf(text + used, sizeof text - used, "," FLOOR "]}");
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_scene_report report;
+    assert_ok(world_of(text, &w, &report, &err), &err);
+    assert_separated(w);
+    assert_int_equal(report.moved_count, 2);
+    assert_near(report.largest_move, 0.025, 1e-4);
+    qpc_world_destroy(w);
+    for (int32_t i = 0; i < 5; i++) p[3 * i] = 0.9; // too far from the rim
+    used = (size_t)snprintf(text, sizeof text, "{'start':'push-out','bodies':[");
+    used += put_cable(text + used, sizeof text - used, "rope", 0.01, p, 5);
+    snprintf(text + used, sizeof text - used, "," FLOOR "]}");
+    assert_fails(world_of(text, &w, &report, &err), QPC_ERR_INVALID, &err, "start_push_limit");
+}
+
 static void separating_survives_every_failing_allocation(void **state) {
     (void)state;
     qpc_mesh *mesh = floor_mesh();
@@ -242,6 +269,7 @@ int main(void) {
         cmocka_unit_test(a_cable_in_the_plane_of_a_sheet_goes_to_its_outer_side),
         cmocka_unit_test(what_the_bound_does_not_allow_is_refused_with_what_is_left),
         cmocka_unit_test(a_start_that_is_fine_keeps_its_bits),
+        cmocka_unit_test(a_cable_through_a_sheet_near_its_rim_leaves_past_it),
         cmocka_unit_test(separating_survives_every_failing_allocation),
         cmocka_unit_test(a_pellet_on_a_sheet_and_cables_that_meet_in_a_point_part),
         cmocka_unit_test(keys_of_the_start_are_checked),
