@@ -41,7 +41,7 @@ static double local_size(const ccd_query *q) {
 }
 
 static ccd_truth truth_of(const ccd_query *q, double separation) {
-    if (!(local_size(q) < 1e99)) return CCD_OUTSIDE;
+    if (!(local_size(q) < 1e59)) return CCD_OUTSIDE;
     if (!(separation > 0)) return q->truth ? CCD_TOUCH : CCD_APART;
     if (q->dmin[1] <= separation) return CCD_TOUCH;
     return q->dmin[0] > separation ? CCD_APART : CCD_UNDECIDED;

@@ -11,7 +11,7 @@ typedef enum ccd_truth {
     CCD_TOUCH,     // comes within the separation
     CCD_APART,     // stays above it
     CCD_UNDECIDED, // the stored bracket of the least distance straddles it
-    CCD_OUTSIDE    // a coordinate is not finite, or beyond 1e100: no truth, must be a hit
+    CCD_OUTSIDE    // a coordinate is not finite, or beyond 1e60: no truth, must be a hit
 } ccd_truth;
 
 typedef struct ccd_answer {

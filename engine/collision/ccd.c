@@ -262,8 +262,12 @@ static void write_hit(bool vt, const motion *m, double t, bool uncertain, int it
     }
     ret->outcome = t > 0 ? QPC_CCD_HIT : QPC_CCD_AT_START;
     ret->toi = t;
-    ret->distance = v3_norm(d);
-    ret->n = ret->distance > 0 ? v3_scale(1 / ret->distance, d) : v3(0, 0, 0);
+    // Squares of tiny numbers lose bits, or all: in another unit they do not.
+    double unit = v3_norm2(d) > 1e-200 ? 1 : 0x1p600;
+    qpc_vec3 scaled = v3_scale(unit, d);
+    double length = v3_norm(scaled);
+    ret->distance = length / unit;
+    ret->n = length > 0 ? v3_scale(1 / length, scaled) : v3(0, 0, 0);
     if (!(v3_norm2(ret->n) > 0.5)) {
         // No difference to take a direction from: the plane of the feature, or any direction.
         qpc_vec3 e1 = v3_sub(w[0], w[1]), e2 = vt ? v3_sub(w[0], w[2]) : v3_sub(w[2], w[0]);
@@ -361,7 +365,7 @@ ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, doubl
         M = b > M ? b : M;
         sum += a + b;
     }
-    if (!(sum + s + tol < 1e100)) {
+    if (!(sum + s + tol < 1e60)) {
         write_not_finite(vt, ret);
         if (start != NULL) *start = 0;
         return;

@@ -26,7 +26,7 @@ typedef struct qpc_ccd_result {
 } qpc_ccd_result;
 
 /// x0, x1: the four points at t = 0 and t = 1. VT: vertex, a, b, c. EE: a0, a1, b0, b1.
-/// s >= 0 separation, tol > 0 tolerance, both m. Input that is not finite (or beyond 1e100) is
+/// s >= 0 separation, tol > 0 tolerance, both m. Input that is not finite (or beyond 1e60) is
 /// AT_START, uncertain. A miss writes outcome, toi = 1, iterations and uncertain only.
 void qpc_ccd_vt(const qpc_vec3 x0[4], const qpc_vec3 x1[4], double s, double tol,
                 qpc_ccd_result *ret);
