@@ -49,37 +49,10 @@ static int32_t list_findings(const char *path, const ccd_query_file *file,
     return found;
 }
 
-static void print_csv_head(void) {
-    printf("file,kind,class,separation,tolerance,queries,touch,apart,undecided,outside,hits,"
-           "uncertain,false_negatives,false_positives_within,false_positives_beyond,late,"
-           "early_median,early_p99,early_worst,iterations_mean,iterations_most,ns_median,ns_p99,"
-           "ns_worst,ns_in_order,filter_proven,filter_false_negatives");
-    for (int w = 0; w < QPC_FILTER_WIDTHS; w++)
-        printf(",filter_ns_%s", qpc_filter_name((qpc_filter_width)w));
-    printf("\n");
-}
-
 static void print_csv(const char *name, bool edges, const char *class, const request *r,
                       const ccd_tally *t, const timing *time) {
-    printf("%s,%s,%s,%g,%g,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", name, edges ? "EE" : "VT", class,
-           r->opt.separation, r->opt.tolerance, (int)t->count, (int)t->touch, (int)t->apart,
-           (int)t->undecided, (int)t->outside, (int)t->hits, (int)t->uncertain, (int)t->missed,
-           (int)t->within, (int)t->beyond, (int)t->late);
-    if (t->early_count > 0)
-        printf(",%.3g,%.3g,%.3g", t->early_median, t->early_p99, t->early_worst);
-    else
-        printf(",,,");
-    printf(",%.3f,%d", t->iterations_mean, (int)t->iterations_most);
-    if (r->timed)
-        printf(",%.1f,%.1f,%.1f,", t->ns_median, t->ns_p99, t->ns_worst);
-    else
-        printf(",,,,");
-    if (r->timed && time != NULL) printf("%.1f", time->in_order);
-    printf(",%d,%d", (int)t->proven, (int)t->filter_missed);
-    for (int w = 0; w < QPC_FILTER_WIDTHS; w++) {
-        printf(",");
-        if (r->timed && time != NULL && time->filter.ns[w] >= 0) printf("%.1f", time->filter.ns[w]);
-    }
+    printf("%s,%s,%s,%g,%g", name, edges ? "EE" : "VT", class, r->opt.separation, r->opt.tolerance);
+    ccd_csv_values(stdout, t, r->timed, time->in_order, &time->filter);
     printf("\n");
 }
 
@@ -126,6 +99,7 @@ static qpc_status report(const char *name, const ccd_query_file *file, const req
     if (!r->csv)
         printf("%s: %d queries, separation %g, tolerance %g\n", name, (int)file->count,
                r->opt.separation, r->opt.tolerance);
+    const timing none = {.in_order = -1}; // classes are not timed as a whole
     for (int kind = 0; kind < 2; kind++) {
         ccd_tally t;
         qpc_status status = ccd_sum(file, answers, kind == 1, -1, &t, err);
@@ -140,7 +114,7 @@ static qpc_status report(const char *name, const ccd_query_file *file, const req
             if (status != QPC_OK) return status;
             if (t.count == 0) continue;
             if (r->csv)
-                print_csv(name, kind == 1, file->classes[c], r, &t, NULL);
+                print_csv(name, kind == 1, file->classes[c], r, &t, &none);
             else
                 print_class(file->classes[c], r, &t);
         }
@@ -161,9 +135,9 @@ static int check_file(const char *path, const request *r) {
             status = qpc_fail(&err, QPC_ERR_MEMORY, "no memory for %d answers", (int)file.count);
     }
     if (status == QPC_OK) {
-        ccd_judge(&file, &r->opt, answers);
+        ccd_judge(ccd_engine, &file, &r->opt, answers);
         double in_order[2] = {0};
-        if (r->timed) ccd_time(&file, &r->opt, answers, in_order);
+        if (r->timed) ccd_time(ccd_engine, &file, &r->opt, answers, in_order);
         for (int kind = 0; kind < 2 && status == QPC_OK; kind++) {
             time[kind].in_order = in_order[kind];
             status =
@@ -245,7 +219,11 @@ int main(int argc, char **argv) {
         }
     }
     if (optind == argc) return usage(stderr, EXIT_ERROR);
-    if (r.csv) print_csv_head();
+    if (r.csv) {
+        printf("file,kind,class,separation,tolerance,");
+        ccd_csv_names(stdout);
+        printf("\n");
+    }
     // A broken promise is worse than a file that does not read.
     int worst = EXIT_HOLDS;
     for (int i = optind; i < argc; i++) {

@@ -2,7 +2,6 @@
 #include "tools/ccd_score.h"
 
 #include "base/mem.h"
-#include "engine/collision/ccd.h"
 
 #include <float.h>
 #include <math.h>
@@ -16,7 +15,7 @@ static double clock_ns(clockid_t clock) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static void run(const ccd_query *q, const ccd_options *opt, qpc_ccd_result *ret) {
+void ccd_engine(const ccd_query *q, const ccd_options *opt, qpc_ccd_result *ret) {
     if (q->edges)
         qpc_ccd_ee(q->x0, q->x1, opt->separation, opt->tolerance, ret);
     else
@@ -47,11 +46,12 @@ static ccd_truth truth_of(const ccd_query *q, double separation) {
     return q->dmin[0] > separation ? CCD_APART : CCD_UNDECIDED;
 }
 
-void ccd_judge(const ccd_query_file *file, const ccd_options *opt, ccd_answer *answers) {
+void ccd_judge(ccd_method method, const ccd_query_file *file, const ccd_options *opt,
+               ccd_answer *answers) {
     for (int32_t i = 0; i < file->count; i++) {
         const ccd_query *q = &file->queries[i];
         qpc_ccd_result r = {0};
-        run(q, opt, &r);
+        method(q, opt, &r);
         ccd_answer a = {.truth = truth_of(q, opt->separation), .early = -1};
         a.hit = r.outcome != QPC_CCD_MISS;
         a.uncertain = a.hit && r.uncertain;
@@ -71,8 +71,8 @@ void ccd_judge(const ccd_query_file *file, const ccd_options *opt, ccd_answer *a
     }
 }
 
-void ccd_time(const ccd_query_file *file, const ccd_options *opt, ccd_answer *answers,
-              double ret_in_order[2]) {
+void ccd_time(ccd_method method, const ccd_query_file *file, const ccd_options *opt,
+              ccd_answer *answers, double ret_in_order[2]) {
     enum { ROUNDS = 9, CALLS = 8 };
     qpc_ccd_result r;
     double look = INFINITY;
@@ -84,7 +84,7 @@ void ccd_time(const ccd_query_file *file, const ccd_options *opt, ccd_answer *an
     for (int round = 0; round < ROUNDS; round++)
         for (int32_t i = 0; i < file->count; i++) {
             double begin = clock_ns(CLOCK_MONOTONIC);
-            for (int k = 0; k < CALLS; k++) run(&file->queries[i], opt, &r);
+            for (int k = 0; k < CALLS; k++) method(&file->queries[i], opt, &r);
             double ns = (clock_ns(CLOCK_MONOTONIC) - begin - look) / CALLS;
             answers[i].ns = fmin(answers[i].ns, fmax(ns, 0));
         }
@@ -96,7 +96,7 @@ void ccd_time(const ccd_query_file *file, const ccd_options *opt, ccd_answer *an
             n = 0;
             for (int32_t i = 0; i < file->count; i++) {
                 if (file->queries[i].edges != (kind == 1)) continue;
-                run(&file->queries[i], opt, &r);
+                method(&file->queries[i], opt, &r);
                 n++;
             }
             best = fmin(best, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
@@ -225,4 +225,39 @@ qpc_status ccd_sum(const ccd_query_file *file, const ccd_answer *answers, bool e
     qpc_free(early);
     *ret = t;
     return QPC_OK;
+}
+
+void ccd_csv_names(FILE *out) {
+    fprintf(out, "queries,touch,apart,undecided,outside,hits,uncertain,false_negatives,"
+                 "false_positives_within,false_positives_beyond,late,early_median,early_p99,"
+                 "early_worst,iterations_mean,iterations_most,ns_median,ns_p99,ns_worst,"
+                 "ns_in_order,filter_proven,filter_false_negatives");
+    for (int w = 0; w < QPC_FILTER_WIDTHS; w++)
+        fprintf(out, ",filter_ns_%s", qpc_filter_name((qpc_filter_width)w));
+}
+
+void ccd_csv_values(FILE *out, const ccd_tally *t, bool timed, double in_order,
+                    const ccd_filter_times *filter) {
+    fprintf(out, ",%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", (int)t->count, (int)t->touch, (int)t->apart,
+            (int)t->undecided, (int)t->outside, (int)t->hits, (int)t->uncertain, (int)t->missed,
+            (int)t->within, (int)t->beyond, (int)t->late);
+    if (t->early_count > 0)
+        fprintf(out, ",%.3g,%.3g,%.3g", t->early_median, t->early_p99, t->early_worst);
+    else
+        fprintf(out, ",,,");
+    fprintf(out, ",%.3f,%d", t->iterations_mean, (int)t->iterations_most);
+    if (timed)
+        fprintf(out, ",%.1f,%.1f,%.1f", t->ns_median, t->ns_p99, t->ns_worst);
+    else
+        fprintf(out, ",,,");
+    fprintf(out, ",");
+    if (timed && in_order >= 0) fprintf(out, "%.1f", in_order);
+    if (filter != NULL)
+        fprintf(out, ",%d,%d", (int)t->proven, (int)t->filter_missed);
+    else
+        fprintf(out, ",,");
+    for (int w = 0; w < QPC_FILTER_WIDTHS; w++) {
+        fprintf(out, ",");
+        if (timed && filter != NULL && filter->ns[w] > 0) fprintf(out, "%.1f", filter->ns[w]);
+    }
 }

@@ -3,8 +3,11 @@
 #ifndef QPC_TOOLS_CCD_SCORE_H
 #define QPC_TOOLS_CCD_SCORE_H
 
+#include "engine/collision/ccd.h"
 #include "engine/collision/filter.h"
 #include "tools/query_file.h"
+
+#include <stdio.h>
 
 /// What a query is at the separation asked for.
 typedef enum ccd_truth {
@@ -31,6 +34,10 @@ typedef struct ccd_options {
     double separation, tolerance; // m
 } ccd_options;
 
+/// What answers a query; outcome, toi and iterations matter. ccd_engine is the one of the product.
+typedef void (*ccd_method)(const ccd_query *q, const ccd_options *opt, qpc_ccd_result *ret);
+void ccd_engine(const ccd_query *q, const ccd_options *opt, qpc_ccd_result *ret);
+
 /// How the filter did on one kind of a file. ns < 0: the machine does not run that width.
 typedef struct ccd_filter_times {
     double ns[QPC_FILTER_WIDTHS]; // a query
@@ -47,14 +54,15 @@ typedef struct ccd_tally {
 } ccd_tally;
 
 /// Runs every query once and judges the answer. answers: file->count of them.
-void ccd_judge(const ccd_query_file *file, const ccd_options *opt, ccd_answer *answers);
+void ccd_judge(ccd_method method, const ccd_query_file *file, const ccd_options *opt,
+               ccd_answer *answers);
 
 /// Times every query: several rounds over the file, in each some calls of a query in a row between
 /// two looks at the clock, less what looking costs; of the rounds the best, so that another program
 /// that ran in between is not counted. ret_in_order[kind]: mean over whole passes in file order,
 /// where nothing is predicted from the call before; CPU time of the thread.
-void ccd_time(const ccd_query_file *file, const ccd_options *opt, ccd_answer *answers,
-              double ret_in_order[2]);
+void ccd_time(ccd_method method, const ccd_query_file *file, const ccd_options *opt,
+              ccd_answer *answers, double ret_in_order[2]);
 
 /// Runs the filter in every width over the queries of a kind and times it (unless !timed).
 /// QPC_ERR_MEMORY.
@@ -64,5 +72,12 @@ qpc_status ccd_filter(const ccd_query_file *file, const ccd_options *opt, bool e
 /// Over the queries of a kind, and of a class unless that is -1. QPC_ERR_MEMORY.
 qpc_status ccd_sum(const ccd_query_file *file, const ccd_answer *answers, bool edges, int32_t class,
                    ccd_tally *ret, qpc_error *err);
+
+/// Names of the values of a row, from `queries` on, and the values, each after a comma. Times are
+/// left empty where there are none: !timed, in_order < 0, filter NULL (which leaves its counts
+/// empty too).
+void ccd_csv_names(FILE *out);
+void ccd_csv_values(FILE *out, const ccd_tally *t, bool timed, double in_order,
+                    const ccd_filter_times *filter);
 
 #endif
