@@ -1,12 +1,13 @@
-/// Directional conservative advancement; docs/theory.md derives the guarantees (T-ccd).
+/// Directional conservative advancement; docs/theory-ccd.md derives the guarantees.
 ///
 /// With w_i(t) the relative positions of the vertex pairs (vertex-triangle: p-a, p-b, p-c;
 /// edge-edge: a0-b0, a0-b1, a1-b0, a1-b1), each linear in t, two features are further apart than s
 /// for as long as one fixed unit direction n has n.w_i(t) > s for all i. The time at which such a
 /// certificate ends is a division. n is the direction of the closest points at the present t: a
 /// poor one costs speed, never safety. A second certificate bounds the distance by |F|/|N|, F the
-/// coplanarity cubic; it is what makes grazing contact quick. Any thread; takes no memory. Must be
-/// compiled without -ffast-math.
+/// coplanarity cubic; it is what makes grazing contact quick. A third turns the direction with the
+/// features, for what slides along edges. Any thread; takes no memory. Must be compiled without
+/// -ffast-math.
 #include "engine/collision/ccd.h"
 
 #include "engine/geometry/closest.h"

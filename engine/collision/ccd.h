@@ -1,10 +1,11 @@
 /// Narrow phase: conservative continuous collision detection of vertex-triangle and edge-edge pairs
-/// that move linearly, by directional conservative advancement (docs/theory.md, T-ccd).
+/// that move linearly, by directional conservative advancement (docs/theory-ccd.md).
 ///
 /// Guarantees, floating point included: MISS means that the distance stays above s for all t in
 /// [0, 1]; a HIT's time is never later than the first time at distance s, and the distance there is
-/// within [s - O(E), s + tol + O(E)], E = 32 u M with M the largest relative coordinate. No memory
-/// is taken.
+/// within [s - O(E), s + tol + O(E)], E = 32 u M with M the largest relative coordinate. The time is
+/// close to that at distance s, not only within the tolerance of it (T-ccd10). At most 100 iterations
+/// are done, none allocates: no query takes more than about 100 us.
 #ifndef QPC_ENGINE_COLLISION_CCD_H
 #define QPC_ENGINE_COLLISION_CCD_H
 
