@@ -6,7 +6,7 @@
 /// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
-#include "engine/collision/features.h"
+#include "engine/collision/walk.h"
 #include "engine/geometry/closest.h"
 
 #include <float.h>
@@ -14,18 +14,6 @@
 
 static const double past_end = 1e-3;  // parallel edges: how far past an end still counts as over it
 static const double tolerance = 0.01; // of the separation: largest stop tolerance of a motion test
-
-/// The stretch of `before` and `after` that a motion covers, as a box.
-static qpc_dbox swept(const double *x0, const double *x1, int32_t a, int32_t b) {
-    qpc_dbox box = qpc_dbox_empty();
-    qpc_dbox_add(&box, x0 + 3 * (int64_t)a);
-    qpc_dbox_add(&box, x0 + 3 * (int64_t)b);
-    if (x1 != x0) {
-        qpc_dbox_add(&box, x1 + 3 * (int64_t)a);
-        qpc_dbox_add(&box, x1 + 3 * (int64_t)b);
-    }
-    return box;
-}
 
 // ---- contacts ----
 
@@ -114,115 +102,10 @@ static void sweep_chains(qpc_detector *det, const double *x0, const double *x1, 
     for (int32_t i = 0; i < det->chain_count; i++) {
         const qpc_chain_part *c = &det->chains[i];
         for (int32_t k = 0; k < c->edge_count; k++) {
-            qpc_dbox b = swept(x0, x1, c->first_node + k, qpc_chain_next(c, k));
+            qpc_dbox b = qpc_swept(x0, x1, c->first_node + k, qpc_chain_next(c, k));
             det->edge_now[c->feature_base + k] = qpc_dbox_grow(&b, reach * c->radius);
         }
     }
-}
-
-typedef struct side {
-    // A chain feature against one mesh: its box over the motion, grown by the reach of the pair.
-    const qpc_mesh_part *mesh;
-    qpc_fbox box;   // static meshes
-    qpc_dbox exact; // moving ones
-    qpc_vec3 p[4];  // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
-    int32_t points;
-    double beyond;          // farther than this to one side of a plane is out of reach
-    qpc_vec3 across[2];     // edges: directions across the edge, and what the motion covers of
-    double low[2], high[2]; // them, grown by the reach
-} side;
-
-static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const double *x1,
-                      int32_t a, int32_t b, double reach) {
-    s->mesh = m;
-    s->exact = swept(x0, x1, a, b);
-    s->exact = qpc_dbox_grow(&s->exact, reach);
-    // A moving mesh's float boxes are as old as its slack allows; the exact test comes after them.
-    double old = m->moving ? m->slack + 1e-6 * m->size : 0;
-    qpc_dbox around = qpc_dbox_grow(&s->exact, old);
-    s->box = qpc_fbox_around(around.lo, around.hi, m->origin);
-    if (m->moving) return;
-    qpc_vec3 origin = v3_load(m->origin);
-    s->points = 0;
-    s->p[s->points++] = v3_sub(qpc_node(x0, a), origin);
-    if (a != b) s->p[s->points++] = v3_sub(qpc_node(x0, b), origin);
-    if (x0 != x1) s->p[s->points++] = v3_sub(qpc_node(x1, a), origin);
-    if (x0 != x1 && a != b) s->p[s->points++] = v3_sub(qpc_node(x1, b), origin);
-    double size = m->size;
-    for (int32_t i = 0; i < s->points; i++)
-        size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z));
-    s->beyond = reach + 64 * DBL_EPSILON * size;
-    if (a == b) return;
-    qpc_vec3 along = qpc_unit(v3_sub(s->p[1], s->p[0]));
-    double x = fabs(along.x), y = fabs(along.y), z = fabs(along.z);
-    qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
-    s->across[0] = qpc_unit(v3_cross(along, axis));
-    s->across[1] = v3_cross(along, s->across[0]);
-    for (int k = 0; k < 2; k++) {
-        s->low[k] = INFINITY, s->high[k] = -INFINITY;
-        for (int32_t i = 0; i < s->points; i++) {
-            double h = v3_dot(s->across[k], s->p[i]);
-            s->low[k] = h < s->low[k] ? h : s->low[k];
-            s->high[k] = h > s->high[k] ? h : s->high[k];
-        }
-        s->low[k] -= s->beyond;
-        s->high[k] += s->beyond;
-    }
-}
-
-/// False if a static mesh edge stays out of reach in a direction across the cable edge.
-static inline bool near_across(const side *s, const double *x, int32_t e) {
-    const int32_t *v = qpc_edge_nodes(s->mesh, e);
-    qpc_vec3 origin = v3_load(s->mesh->origin);
-    qpc_vec3 a = v3_sub(qpc_node(x, s->mesh->first_node + v[0]), origin);
-    qpc_vec3 b = v3_sub(qpc_node(x, s->mesh->first_node + v[1]), origin);
-    bool apart = false;
-    for (int k = 0; k < 2; k++) {
-        double f = v3_dot(s->across[k], a), g = v3_dot(s->across[k], b);
-        apart |= (f < g ? g : f) < s->low[k] || (f < g ? f : g) > s->high[k];
-    }
-    return !apart;
-}
-
-/// False if the feature stays out of reach on one side of a static triangle's plane.
-static inline bool near_plane(const side *s, int32_t t) {
-    const double *plane = s->mesh->plane + 4 * (int64_t)t;
-    double low = INFINITY, high = -INFINITY;
-    for (int32_t i = 0; i < s->points; i++) {
-        double h = plane[0] * s->p[i].x + plane[1] * s->p[i].y + plane[2] * s->p[i].z - plane[3];
-        low = h < low ? h : low;
-        high = h > high ? h : high;
-    }
-    return !(low > s->beyond || high < -s->beyond);
-}
-
-static inline bool near_triangle(const side *s, const double *x0, const double *x1, int32_t t) {
-    const qpc_mesh_part *m = s->mesh;
-    if (!m->moving) return qpc_fbox_overlap(&m->triangle_box[t], &s->box) && near_plane(s, t);
-    if (!qpc_fbox_overlap(&m->triangle_box[t], &s->box)) return false;
-    const int32_t *v = m->triangles + 3 * (int64_t)t;
-    qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
-    qpc_dbox_add(&b, x0 + 3 * (int64_t)(m->first_node + v[2]));
-    qpc_dbox_add(&b, x1 + 3 * (int64_t)(m->first_node + v[2]));
-    return qpc_dbox_overlap(&b, &s->exact);
-}
-
-static inline bool near_mesh_edge(const side *s, const double *x0, const double *x1, int32_t e) {
-    const qpc_mesh_part *m = s->mesh;
-    if (!m->moving)
-        return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
-               near_plane(s, m->beside[2 * e]) && near_plane(s, m->beside[2 * e + 1]);
-    if (!qpc_fbox_overlap(&m->edge_box[e], &s->box)) return false;
-    const int32_t *v = qpc_edge_nodes(m, e);
-    qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
-    return qpc_dbox_overlap(&b, &s->exact);
-}
-
-/// Lists go mesh by mesh: move on to the mesh that holds global triangle or edge number `item`.
-static const qpc_mesh_part *mesh_of(const qpc_mesh_part *m, int32_t item, bool edge) {
-    while (item >= (edge ? m->edge_base + m->edge_count : m->triangle_base + m->triangle_count))
-        m++;
-    return m;
 }
 
 /// One loop for all tests: visit is called for each pair whose boxes over the motion are in reach.
@@ -243,41 +126,46 @@ static inline __attribute__((always_inline)) void visit_all(walk *w, vt_visit *o
                                                             ee_visit *on_ee, cc_visit *on_cc) {
     qpc_detector *det = w->det;
     const double *x0 = w->x0, *x1 = w->x1;
+    const qpc_list *vt = det->use_near ? det->near_vt : det->vt;
+    const qpc_list *ee = det->use_near ? det->near_ee : det->ee;
+    const qpc_list *cc = det->use_near ? det->near_cc : det->cc;
+    const int32_t *items = det->use_near ? det->near_items : det->items;
     sweep_chains(det, x0, x1, w->reach);
     for (int32_t i = 0; i < det->chain_count; i++) {
         const qpc_chain_part *c = &det->chains[i];
         for (int32_t k = 0; k < c->node_count; k++) {
             int32_t f = c->feature_base + k, a = c->first_node + k;
-            const qpc_list *l = &det->vt[f];
-            const int32_t *item = det->items + l->start;
-            side s;
+            const qpc_list *l = &vt[f];
+            const int32_t *item = items + l->start;
+            qpc_side s;
             s.mesh = NULL;
             det->counts.candidates += (uint64_t)l->count;
             for (int32_t q = 0; q < l->count; q++) {
                 const qpc_mesh_part *m =
-                    mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], false);
-                if (m != s.mesh) face_mesh(&s, m, x0, x1, a, a, w->reach * (c->radius + m->radius));
+                    qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], false);
+                if (m != s.mesh)
+                    qpc_face_mesh(&s, m, x0, x1, a, a, w->reach * (c->radius + m->radius));
                 int32_t t = item[q] - m->triangle_base;
-                if (near_triangle(&s, x0, x1, t)) on_vt(w, c, k, m, t);
+                if (qpc_near_triangle(&s, x0, x1, t)) on_vt(w, c, k, m, t);
             }
             if (k >= c->edge_count) continue;
-            l = &det->ee[f];
-            item = det->items + l->start;
+            l = &ee[f];
+            item = items + l->start;
             s.mesh = NULL;
             det->counts.candidates += (uint64_t)l->count;
             for (int32_t q = 0; q < l->count; q++) {
                 const qpc_mesh_part *m =
-                    mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], true);
+                    qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], true);
                 if (m != s.mesh)
-                    face_mesh(&s, m, x0, x1, a, qpc_chain_next(c, k),
-                              w->reach * (c->radius + m->radius));
+                    qpc_face_mesh(&s, m, x0, x1, a, qpc_chain_next(c, k),
+                                  w->reach * (c->radius + m->radius));
                 int32_t e = item[q] - m->edge_base;
-                if (near_mesh_edge(&s, x0, x1, e)) on_ee(w, c, k, m, e);
+                if (qpc_near_mesh_edge(&s, x0, x1, e)) on_ee(w, c, k, m, e);
             }
-            l = &det->cc[f];
-            item = det->items + l->start;
+            l = &cc[f];
+            item = items + l->start;
             for (int32_t q = 0; q < l->count; q++) {
-                if (item[q] <= f) continue; // each pair is in both lists
+                if (item[q] <= f) continue; // lists hold each pair twice
                 det->counts.candidates++;
                 if (!qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
                 const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
@@ -300,7 +188,7 @@ static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
     qpc_closest near;
     double reach = w->factor * (c->radius + m->radius);
     load_vt(w->x0, c, k, m, t, p);
-    if (qpc_beside_triangle(m, t, p, reach)) return;
+    if (qpc_beside_triangle(m, t, p, reach, 0)) return;
     w->det->counts.vt_tests++;
     qpc_closest_vt(p, &near);
     if (!(near.distance < reach)) return;
@@ -344,7 +232,7 @@ static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
     qpc_closest near;
     double reach = w->factor * (c->radius + m->radius);
     load_ee(w->x0, c, k, m, e, p);
-    if (qpc_behind_edge(m, e, p, reach)) return;
+    if (qpc_behind_edge(m, e, p, reach, 0)) return;
     w->det->counts.ee_tests++;
     qpc_closest_ee(p, &near);
     if (!(near.distance < reach)) return;
@@ -558,14 +446,14 @@ static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separati
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
     qpc_vec3 p[4];
     load_vt(w->x0, c, k, m, t, p);
-    if (qpc_beside_triangle(m, t, p, w->factor * (c->radius + m->radius))) return;
+    if (qpc_beside_triangle(m, t, p, w->factor * (c->radius + m->radius), 0)) return;
     keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4];
     load_ee(w->x0, c, k, m, e, p);
-    if (qpc_behind_edge(m, e, p, w->factor * (c->radius + m->radius))) return;
+    if (qpc_behind_edge(m, e, p, w->factor * (c->radius + m->radius), 0)) return;
     keep_smallest(w, false, p, c->radius + m->radius);
 }
 
