@@ -13,7 +13,7 @@ static qpc_status no_memory(qpc_error *err) {
 
 static void static_planes(qpc_mesh_part *m, const double *x) {
     for (int32_t t = 0; t < m->triangle_count; t++) {
-        double *plane = m->plane + 4 * (int64_t)t;
+        float *plane = m->plane + 4 * (int64_t)t;
         memset(plane, 0, 4 * sizeof *plane);
         if (m->topology->triangle_degenerate[t]) continue;
         qpc_vec3 p[3];
@@ -27,8 +27,10 @@ static void static_planes(qpc_mesh_part *m, const double *x) {
         // A sliver's normal is too poor to reject anything with: its corners must agree.
         double h[3] = {v3_dot(n, p[0]), v3_dot(n, p[1]), v3_dot(n, p[2])};
         if (fabs(h[1] - h[0]) + fabs(h[2] - h[0]) > 64 * 0x1p-52 * m->size) continue;
-        v3_store(plane, n);
-        plane[3] = h[0];
+        plane[0] = (float)n.x;
+        plane[1] = (float)n.y;
+        plane[2] = (float)n.z;
+        plane[3] = (float)h[0];
     }
 }
 

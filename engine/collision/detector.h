@@ -30,7 +30,7 @@ typedef struct qpc_mesh_part {
     double size;      // largest distance of a node from origin, by coordinate
     qpc_bvh *bvh;
     qpc_fbox *triangle_box, *edge_box;
-    double *plane;     // static: (triangles x 4) unit normal and offset from origin; zeros if none
+    float *plane;      // static: (triangles x 4) unit normal and offset from origin; zeros if none
     double *tangent;   // static: (edges x 6) in-face directions away from the edge of two of its
                        // triangles, zeros if none
     int32_t *beside;   // static: (edges x 2) those triangles

@@ -30,8 +30,11 @@ bool qpc_mesh_edge_is_nearest(const qpc_mesh_part *m, const double *x, int32_t e
     double eps = flat_eps * v3_norm(d);
     qpc_vec3 level = v3(0, 0, 0);
     bool has_level = false;
-    for (int32_t i = t->edge_triangle_start[e]; i < t->edge_triangle_start[e + 1]; i++) {
-        qpc_vec3 u = qpc_edge_tangent(m, x, e, t->edge_triangle[i]);
+    int32_t first = t->edge_triangle_start[e], end = t->edge_triangle_start[e + 1];
+    const double *kept = !m->moving && end - first <= 2 ? m->tangent + 6 * (int64_t)e : NULL;
+    for (int32_t i = first; i < end; i++) {
+        qpc_vec3 u = kept != NULL ? v3_load(kept + 3 * (i - first))
+                                  : qpc_edge_tangent(m, x, e, t->edge_triangle[i]);
         double rise = v3_dot(d, u);
         if (rise > eps) return false;
         if (!sharp || rise < -eps || !(v3_norm2(u) > 0)) continue;

@@ -1,11 +1,11 @@
-/// The candidates of a step: what is left of the lists when every chain vertex stays in its tight
+/// Candidates near one place: what is left of the lists when every chain vertex stays in its tight
 /// box.
 ///
-/// A step asks several times about nearly the same positions (predicted ends, one motion to the
-/// last of them, the end itself). A tight box covers those of one vertex: where it was at the end
-/// of the last motion, where it is asked about now, and a little to all sides. Box, plane and
-/// direction tests over these boxes are made once; as long as the boxes hold, only what passed is
-/// walked. It is complete by itself, so fat boxes and lists are not looked at meanwhile.
+/// A step asks several times about nearly the same positions (predicted ends and the end itself). A
+/// tight box is where a vertex is asked about first, and a little to all sides. Box, plane,
+/// direction and cone tests over these boxes are made once; as long as the boxes hold, only what
+/// passed is walked. That is complete by itself, so fat boxes and lists are not looked at
+/// meanwhile. Motions that leave the boxes walk the lists, and leave the choice as it is.
 #include "engine/collision/walk.h"
 
 #include "base/mem.h"

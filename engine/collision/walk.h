@@ -35,11 +35,21 @@ typedef struct qpc_side {
     double low[2], high[2];   // them, grown by the reach
     float direction[3][4];    // across by x, y, z: of both ends of a mesh edge in each direction
     float below[4], above[4]; // low and high likewise, rounded outward
+    float point[3][4];        // p by x, y, z; the points that there are fill it
+    float off[4];             // beyond, rounded up
 } qpc_side;
 
 /// With points and mesh given: reach in doubles, directions across an edge. size: largest 1-norm.
 static inline void qpc_side_finish(qpc_side *s, double reach, double size, bool edge) {
+    // Six roundings of 2^-24 in each term, 1-norms of mesh nodes up to 3 sizes; with a margin.
+    double rounding = 0x1p-18 * size;
     s->beyond = reach + 64 * DBL_EPSILON * size;
+    for (int i = 0; i < 4; i++) {
+        s->point[0][i] = (float)s->p[i].x;
+        s->point[1][i] = (float)s->p[i].y;
+        s->point[2][i] = (float)s->p[i].z;
+        s->off[i] = (float)(s->beyond + rounding);
+    }
     if (!edge) return;
     qpc_vec3 along = qpc_unit(v3_sub(s->p[1], s->p[0]));
     double x = fabs(along.x), y = fabs(along.y), z = fabs(along.z);
@@ -56,8 +66,6 @@ static inline void qpc_side_finish(qpc_side *s, double reach, double size, bool 
         s->low[k] -= s->beyond;
         s->high[k] += s->beyond;
     }
-    // Six roundings of 2^-24 in each term, 1-norms of mesh nodes up to 3 sizes; with a margin.
-    double rounding = 0x1p-18 * size;
     for (int i = 0; i < 4; i++) {
         int k = i / 2;
         s->direction[0][i] = (float)s->across[k].x;
@@ -116,14 +124,26 @@ static inline bool qpc_near_across(const qpc_side *s, int32_t e) {
 
 /// False if the feature stays out of reach on one side of a static triangle's plane.
 static inline bool qpc_near_plane(const qpc_side *s, int32_t t) {
-    const double *plane = s->mesh->plane + 4 * (int64_t)t;
-    double low = INFINITY, high = -INFINITY;
-    for (int32_t i = 0; i < s->points; i++) {
-        double h = plane[0] * s->p[i].x + plane[1] * s->p[i].y + plane[2] * s->p[i].z - plane[3];
-        low = h < low ? h : low;
-        high = h > high ? h : high;
+    const float *plane = s->mesh->plane + 4 * (int64_t)t;
+#ifdef __SSE2__
+    __m128 h = _mm_mul_ps(_mm_set1_ps(plane[0]), _mm_loadu_ps(s->point[0]));
+    h = _mm_add_ps(h, _mm_mul_ps(_mm_set1_ps(plane[1]), _mm_loadu_ps(s->point[1])));
+    h = _mm_add_ps(h, _mm_mul_ps(_mm_set1_ps(plane[2]), _mm_loadu_ps(s->point[2])));
+    h = _mm_sub_ps(h, _mm_set1_ps(plane[3]));
+    __m128 off = _mm_loadu_ps(s->off);
+    return _mm_movemask_ps(_mm_cmpgt_ps(h, off)) != 15 &&
+           _mm_movemask_ps(_mm_cmplt_ps(h, _mm_sub_ps(_mm_setzero_ps(), off))) != 15;
+#else
+    int high = 0, low = 0;
+    for (int i = 0; i < 4; i++) {
+        float h = plane[0] * s->point[0][i] + plane[1] * s->point[1][i];
+        h += plane[2] * s->point[2][i];
+        h -= plane[3];
+        high += h > s->off[i];
+        low += h < -s->off[i];
     }
-    return !(low > s->beyond || high < -s->beyond);
+    return high != 4 && low != 4;
+#endif
 }
 
 /// A static mesh edge; s->box is for its float box.
