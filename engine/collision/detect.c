@@ -192,6 +192,11 @@ static qpc_status reserve_scratch(qpc_detector *det, qpc_error *err) {
     det->items_capacity = (int32_t)items;
     det->items = qpc_alloc_array((size_t)items, 2 * sizeof *det->items);
     det->spare = det->items != NULL ? det->items + items : NULL;
+    det->slice_count = (det->feature_count + QPC_CHAIN_SLICE - 1) / QPC_CHAIN_SLICE;
+    det->slices = qpc_calloc((size_t)det->slice_count, sizeof *det->slices);
+    if (det->slices == NULL) return no_memory(err);
+    for (int32_t i = 0; i < det->slice_count; i++)
+        if (!qpc_array_reserve(&det->slices[i].raw, 4 * QPC_CHAIN_SLICE)) return no_memory(err);
     det->near_capacity = (int32_t)(items / 2);
     det->near_items = qpc_alloc_array((size_t)det->near_capacity, sizeof *det->near_items);
     det->order_capacity = det->feature_count < 1 << 17 ? 8 * det->feature_count + 64 : 1 << 20;
@@ -293,9 +298,16 @@ void qpc_detector_destroy(qpc_detector *det) {
     qpc_free(det->near_cc);
     qpc_free(det->near_items);
     qpc_free(det->edge_now);
+    for (int32_t i = 0; i < det->slice_count && det->slices != NULL; i++)
+        qpc_array_fini(&det->slices[i].raw);
+    qpc_free(det->slices);
     qpc_array_fini(&det->raw);
     qpc_free(det->order);
     qpc_free(det);
+}
+
+void qpc_detector_set_parallel(qpc_detector *det, const qpc_parallel *parallel) {
+    det->parallel = parallel;
 }
 
 qpc_detect_counts qpc_detector_counts(const qpc_detector *det) {

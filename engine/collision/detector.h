@@ -56,6 +56,15 @@ typedef struct qpc_list {
     int32_t start, count, capacity;
 } qpc_list;
 
+/// What one slice of the chain features found, on whichever thread.
+typedef struct qpc_chain_slice {
+    qpc_contacts raw;
+    qpc_detect_counts counts;
+    double best;
+    bool full; // out of memory
+} qpc_chain_slice;
+enum { QPC_CHAIN_SLICE = 256 }; // features
+
 struct qpc_detector {
     int32_t node_count, mesh_count, chain_count, feature_count;
     int64_t max_candidates;
@@ -74,7 +83,8 @@ struct qpc_detector {
     int64_t live; // entries in use
     double cover; // lists hold every pair that comes within cover * separation
 
-    // The choice of them that may come near while every vertex stays in its tight box (nearby.c).
+    // The choice of them that may come near while every vertex stays in its tight box
+    // (shortlist.c).
     qpc_dbox *tight;
     qpc_list *near_vt, *near_ee, *near_cc; // capacity unused
     int32_t *near_items;
@@ -91,6 +101,10 @@ struct qpc_detector {
     int32_t *order, *order_spare;
     int32_t order_capacity;
     qpc_detect_counts counts;
+
+    qpc_chain_slice *slices;
+    int32_t slice_count;
+    const qpc_parallel *parallel;
 };
 
 /// Make the lists, and the choice of them in near_*, hold every pair that comes within reach *
@@ -113,13 +127,13 @@ static inline uint64_t qpc_contact_key(qpc_key_type type, int32_t i, int32_t j) 
 uint64_t qpc_ee_key(const int32_t node[4], const double *weight, int32_t edge_i, int32_t edge_j);
 /// Sort det->raw by key, keep the first (earliest, nearest) of each key, write to ret.
 qpc_status qpc_contacts_deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err);
-/// nearby.c: do the tight boxes hold the motion, and the lists behind them reach so far? If so the
-/// motion is noted.
-bool qpc_nearby_hold(qpc_detector *det, const double *x0, const double *x1, double reach);
+/// shortlist.c: do the tight boxes hold the motion, and the lists behind them reach so far? If so
+/// the motion is noted.
+bool qpc_shortlist_hold(qpc_detector *det, const double *x0, const double *x1, double reach);
 /// The tight box of a vertex asked about at p; motion: its last one.
 qpc_dbox qpc_tight_box(const qpc_chain_part *c, const double *p, qpc_vec3 motion);
 /// Choose from the lists by tight boxes around x. QPC_ERR_MEMORY.
-qpc_status qpc_nearby_make(qpc_detector *det, const double *x, double reach, qpc_error *err);
+qpc_status qpc_shortlist_make(qpc_detector *det, const double *x, double reach, qpc_error *err);
 /// Float boxes of a mesh part at positions x, and its tree if there is one already.
 void qpc_mesh_part_fit(qpc_mesh_part *m, const double *x);
 /// Direction in a triangle's plane away from its edge e; zero if the triangle has no area.

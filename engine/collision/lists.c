@@ -1,6 +1,6 @@
 /// Candidate lists over fat boxes: which pairs may come near while every chain vertex stays in its
 /// box and every node of a moving mesh within the mesh's slack. What tests walk is the choice of
-/// these that tight boxes leave for a step (nearby.c).
+/// these that tight boxes leave for a step (shortlist.c).
 ///
 /// A vertex that leaves its box gets a new one, leading in the direction it moves, and the lists of
 /// that vertex and its two edges are made again; all others stay. Lists only ever hold too much:
@@ -376,11 +376,11 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
         if (status != QPC_OK) return status;
     }
     if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
-    det->use_near = qpc_nearby_hold(det, x0, x1, reach) && !det->rebuild;
+    det->use_near = qpc_shortlist_hold(det, x0, x1, reach) && !det->rebuild;
     if (det->use_near) return QPC_OK;
     qpc_status status = renew(det, x0, x1, err);
     if (status == QPC_OK && x0 == x1) {
-        status = qpc_nearby_make(det, x0, reach, err);
+        status = qpc_shortlist_make(det, x0, reach, err);
         det->use_near = true;
     } else if (det->rebuild) {
         det->near_valid = false; // global numbers stay, but a mesh may have moved

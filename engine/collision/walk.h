@@ -1,5 +1,5 @@
 /// The box, plane and edge tests that come before a pair test, and what they need to know of a
-/// chain feature's motion. Inlined into the loops of pairs.c and nearby.c. Not for users of
+/// chain feature's motion. Inlined into the loops of pairs.c and shortlist.c. Not for users of
 /// detection.
 ///
 /// They reject only pairs that stay out of reach over the whole motion, rounding included.

@@ -13,7 +13,7 @@
 static const double margin = 0.15;    // of the radius: what a tight box has to spare on all sides
 static const double slow_step = 0.25; // of the radius: motions below it are led by two more of them
 
-bool qpc_nearby_hold(qpc_detector *det, const double *x0, const double *x1, double reach) {
+bool qpc_shortlist_hold(qpc_detector *det, const double *x0, const double *x1, double reach) {
     bool hold = det->near_valid && reach <= det->near_reach;
     for (int32_t i = 0; i < det->chain_count; i++) {
         const qpc_chain_part *c = &det->chains[i];
@@ -144,7 +144,7 @@ static bool choose_chain(qpc_detector *det, const qpc_chain_part *c, int32_t k, 
     return true;
 }
 
-qpc_status qpc_nearby_make(qpc_detector *det, const double *x, double reach, qpc_error *err) {
+qpc_status qpc_shortlist_make(qpc_detector *det, const double *x, double reach, qpc_error *err) {
     for (int32_t f = 0; f < det->feature_count; f++) {
         const qpc_chain_part *c = &det->chains[det->feature_chain[f]];
         det->tight[f] = qpc_tight_box(c, x + 3 * (int64_t)(c->first_node + f - c->feature_base),
