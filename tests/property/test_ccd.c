@@ -4,6 +4,7 @@
 #include "tests/support/check.h"
 
 #include "engine/collision/ccd.h"
+#include "engine/collision/filter.h"
 #include "engine/geometry/closest.h"
 #include "tests/property/hard_pairs.h"
 
@@ -252,6 +253,47 @@ static void hard_pairs_are_never_missed(void **state) {
     qpc_exact_destroy(exact);
 }
 
+/// Coordinates of a few small integers: features that touch at corners, along edges, for a while or
+/// at an end, degenerate ones among them, in every way there is. The filter is asked too.
+static void small_integers_touch_in_every_way(void **state) {
+    (void)state;
+    static qpc_filter_block block;
+    qpc_exact *exact = qpc_exact_create();
+    int touches = 0, misses = 0, proofs = 0;
+    assert_non_null(exact);
+    for (int i = 0; i < 12000 / hard_stride; i++) {
+        pair p = {.tol = i / 2 % 2 ? 1e-6 : 1e-12, .ee = i % 2};
+        unsigned range = 2 + hard_random(4);
+        double y0[12], y1[12], toi;
+        for (int k = 0; k < 12; k++) {
+            y0[k] = hard_random(range) - 1.0;
+            y1[k] = hard_random(3) ? hard_random(range) - 1.0 : y0[k];
+        }
+        for (int k = 0; k < 4; k++) p.x0[k] = v3_load(y0 + 3 * k), p.x1[k] = v3_load(y1 + 3 * k);
+        bool truth = (p.ee ? qpc_exact_ee(exact, y0, y1, &toi)
+                           : qpc_exact_vt(exact, y0, y1, &toi)) == QPC_EXACT_HIT;
+        qpc_ccd_result r;
+        uint8_t open;
+        run(&p, &r);
+        qpc_filter_put(&block, 0, p.x0, p.x1, 0);
+        if (p.ee)
+            qpc_filter_ee(&block, 1, &open);
+        else
+            qpc_filter_vt(&block, 1, &open);
+        if (truth && (r.outcome == QPC_CCD_MISS || open == 0))
+            fail_msg("pair %d: missed%s", i, open == 0 ? " by the filter" : "");
+        if (truth && r.toi > toi) fail_msg("pair %d: late, %.17g after %.17g", i, r.toi, toi);
+        if (r.outcome != QPC_CCD_MISS && (r.uncertain || r.distance > p.tol))
+            fail_msg("pair %d: at %g, %d iterations", i, r.distance, r.iterations);
+        touches += truth;
+        misses += r.outcome == QPC_CCD_MISS;
+        proofs += open == 0;
+    }
+    assert_true(touches > 2000 / hard_stride && misses > 2000 / hard_stride);
+    assert_true(proofs > 2000 / hard_stride);
+    qpc_exact_destroy(exact);
+}
+
 /// With next to no tolerance what is left of false hits is within rounding of contact. Asking the
 /// exact predicate about those, and only those, tells them apart.
 static void false_hits_are_ties(void **state) {
@@ -294,6 +336,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(any_unit_of_length),
         cmocka_unit_test(pairs_that_start_inside),
         cmocka_unit_test(hard_pairs_are_never_missed),
+        cmocka_unit_test(small_integers_touch_in_every_way),
         cmocka_unit_test(false_hits_are_ties),
     };
     return cmocka_run_group_tests_name("property/ccd", tests, NULL, NULL);
