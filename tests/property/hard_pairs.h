@@ -87,6 +87,8 @@ static void hard_variant(const query *q, int variant, qpc_exact *exact, hard_pai
     if (variant >= 4 && variant < 8) hard_affine(&p, 1, v3(1e6, -1e6 / 3, variant < 6 ? 0 : 1e6));
     if (variant >= 8) hard_affine(&p, scales[variant - 8], v3(0, 0, 0));
     if (variant > 0) hard_shake(&p);
+    *ret = p;
+    if (exact == NULL) return; // the truth is not wanted
     double y0[12], y1[12];
     for (int k = 0; k < 4; k++) {
         v3_store(y0 + 3 * k, p.x0[k]);

@@ -253,6 +253,66 @@ static void hard_pairs_are_never_missed(void **state) {
     qpc_exact_destroy(exact);
 }
 
+/// The same pairs at a separation, by sampling: none comes nearer than s before the time of its hit
+/// or, as a miss, at all. Bound on rounding: of the interpolated coordinates, which are large.
+static void hard_pairs_keep_their_separation(void **state) {
+    (void)state;
+    int32_t n = 0, hits = 0, misses = 0, uncertain = 0;
+    query *q = hard_queries(&n);
+    for (int32_t i = 0; i < n; i++)
+        for (int variant = 0; variant < 4 * HARD_VARIANTS; variant++) {
+            hard_pair h;
+            hard_variant(&q[i], variant % HARD_VARIANTS, NULL, &h);
+            bool tight = variant / HARD_VARIANTS % 2;
+            pair p = {.s = h.scale * (variant / HARD_VARIANTS / 2 ? 1e-3 : 1e-6), .ee = h.ee};
+            p.tol = h.scale * (tight ? 1e-12 : 1e-7);
+            memcpy(p.x0, h.x0, sizeof p.x0);
+            memcpy(p.x1, h.x1, sizeof p.x1);
+            qpc_ccd_result r;
+            run(&p, &r);
+            double end = r.outcome == QPC_CCD_MISS ? 1 : r.toi, large = 0;
+            for (int k = 0; k < 4; k++)
+                large = fmax(large, fmax(v3_norm(p.x0[k]), v3_norm(p.x1[k])));
+            hits += r.outcome != QPC_CCD_MISS;
+            misses += r.outcome == QPC_CCD_MISS;
+            uncertain += r.outcome != QPC_CCD_MISS && r.uncertain;
+            for (int k = 0; k <= 40 && r.outcome != QPC_CCD_AT_START; k++) {
+                double t =
+                    k <= 20 ? end * k / 20 : end * (1 - ldexp(1, 20 - 2 * k)); // and near end
+                double d = distance_at(&p, t);
+                if (!(d > p.s - 1e-14 * large))
+                    fail_msg("query %d, variant %d: %.17g at %g, s = %g", (int)i, variant, d, t,
+                             p.s);
+            }
+        }
+    assert_true(hits > 10000 && misses > 10000);
+    assert_int_equal(uncertain, 0);
+    free(q);
+}
+
+/// Shaken slivers, contact at next to no tolerance: their distances are exact enough to end there.
+static void slivers_are_decided(void **state) {
+    (void)state;
+    int32_t n = 0, hits = 0;
+    query *q = hard_queries(&n);
+    for (int32_t i = 0; i < n; i++)
+        for (int k = 0; k < 50 * HARD_VARIANTS && q[i].class == 13; k++) {
+            hard_pair h;
+            hard_variant(&q[i], k % HARD_VARIANTS, NULL, &h);
+            pair p = {.tol = 1e-12 * h.scale, .ee = h.ee};
+            memcpy(p.x0, h.x0, sizeof p.x0);
+            memcpy(p.x1, h.x1, sizeof p.x1);
+            qpc_ccd_result r;
+            run(&p, &r);
+            if (r.outcome == QPC_CCD_MISS) continue;
+            hits++;
+            if (r.uncertain)
+                fail_msg("query %d: %d iterations, %g", (int)i, r.iterations, r.distance);
+        }
+    assert_true(hits > 10000);
+    free(q);
+}
+
 /// Coordinates of a few small integers: features that touch at corners, along edges, for a while or
 /// at an end, degenerate ones among them, in every way there is. The filter is asked too.
 static void small_integers_touch_in_every_way(void **state) {
@@ -336,6 +396,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(any_unit_of_length),
         cmocka_unit_test(pairs_that_start_inside),
         cmocka_unit_test(hard_pairs_are_never_missed),
+        cmocka_unit_test(hard_pairs_keep_their_separation),
+        cmocka_unit_test(slivers_are_decided),
         cmocka_unit_test(small_integers_touch_in_every_way),
         cmocka_unit_test(false_hits_are_ties),
     };
