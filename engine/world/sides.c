@@ -27,14 +27,18 @@ qpc_status qpc_sides_init(qpc_sides *s, const qpc_world *w, const double *limit,
     size_t n = (size_t)w->free_count + 1;
     *s = (qpc_sides){.w = w, .limit = limit};
     s->tree = qpc_calloc((size_t)w->body_count, sizeof *s->tree);
+    s->seen = qpc_calloc((size_t)w->body_count, sizeof *s->seen);
+    s->first = qpc_alloc_array(n, sizeof *s->first);
+    s->first_exit = qpc_alloc_array(n, sizeof *s->first_exit);
     s->group = qpc_calloc(n, sizeof *s->group);
     s->closest = qpc_calloc(n, sizeof *s->closest);
     s->distance = qpc_calloc(n, sizeof *s->distance);
     s->toward = qpc_calloc(n, sizeof *s->toward);
     s->bary = qpc_calloc(n, sizeof *s->bary);
-    if (s->tree == NULL || s->group == NULL || s->closest == NULL || s->distance == NULL || s->toward == NULL ||
+    if (s->seen == NULL || s->first == NULL || s->first_exit == NULL || s->tree == NULL || s->group == NULL || s->closest == NULL || s->distance == NULL || s->toward == NULL ||
         s->bary == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
+    for (size_t i = 0; i < n; i++) s->first[i] = s->first_exit[i] = -1;
     return QPC_OK;
 }
 
@@ -43,7 +47,7 @@ void qpc_sides_fini(qpc_sides *s) {
         qpc_bvh_destroy(s->tree[i].bvh);
         qpc_free(s->tree[i].boxes);
     }
-    void *arrays[] = {s->tree, s->group, s->closest, s->distance, s->toward, s->bary};
+    void *arrays[] = {s->seen, s->first, s->first_exit, s->tree, s->group, s->closest, s->distance, s->toward, s->bary};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_array_fini(&s->found);
     qpc_array_fini(&s->through);
@@ -51,17 +55,16 @@ void qpc_sides_fini(qpc_sides *s) {
 }
 
 const qpc_through *qpc_sides_find(const qpc_sides *s, int32_t node, int32_t body) {
-    for (int32_t i = 0; i < s->through.count; i++)
-        if (s->through.data[i].row.node[0] == node && s->through.data[i].body == body) return &s->through.data[i];
+    for (int32_t i = s->first[node]; i >= 0; i = s->through.data[i].next)
+        if (s->through.data[i].body == body) return &s->through.data[i];
     return NULL;
 }
 
 bool qpc_sides_passes(const qpc_sides *s, int32_t node, int32_t body) {
     if (qpc_sides_find(s, node, body) != NULL) return true;
-    for (int32_t i = 0; i < s->exits.count; i++) {
-        const qpc_through *e = &s->exits.data[i];
-        if (e->body == body && (e->row.node[0] == node || e->row.node[1] == node)) return true;
-    }
+    for (int32_t from = node > 0 ? node - 1 : node; from <= node; from++)
+        for (int32_t i = s->first_exit[from]; i >= 0; i = s->exits.data[i].next)
+            if (s->exits.data[i].body == body) return true;
     return false;
 }
 
@@ -146,7 +149,7 @@ static bool changes_side(const qpc_world *w, const double *x, int32_t node, int3
 static qpc_status decide_node(qpc_sides *s, int32_t cable, int32_t body, int32_t node, qpc_vec3 n, qpc_error *err) {
     const qpc_body *mesh = &s->w->bodies[body];
     const int32_t *corners = qpc_mesh_elements(mesh->mesh) + 3 * (int64_t)s->closest[node];
-    qpc_through made = {.body = body};
+    qpc_through made = {.body = body, .next = s->first[node]};
     qpc_contact *c = &made.row;
     c->kind = QPC_CONTACT_VT;
     c->key = UINT64_C(0xD) << 60 | (uint64_t)(uint32_t)node << 28 | (uint64_t)(uint32_t)body;
@@ -164,6 +167,7 @@ static qpc_status decide_node(qpc_sides *s, int32_t cable, int32_t body, int32_t
     c->feature[0] = node - s->w->bodies[cable].first_node;
     c->feature[1] = s->closest[node];
     if (!qpc_array_push(&s->through, made)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
+    s->first[node] = s->through.count - 1;
     return QPC_OK;
 }
 
@@ -174,6 +178,7 @@ static qpc_status cut_into_groups(qpc_sides *s, const double *x, const qpc_body 
     const qpc_world *w = s->w;
     double on = ON * (cable->radius + w->bodies[body].radius);
     int32_t first = cable->first_node, end = first + cable->node_count, group = 0, at = 0;
+    int32_t back = first - 1; // the last node so far that is not on the mesh
     for (int32_t node = first; node < end; node++) {
         qpc_status st = nearest(s, x, node, body, s->limit[node], err);
         if (st != QPC_OK) return st;
@@ -182,14 +187,13 @@ static qpc_status cut_into_groups(qpc_sides *s, const double *x, const qpc_body 
         while (at < count && o[at].feature[0] == node - first) at++;
         if (node + 1 == end) break;
         if (s->distance[node] <= on) { // from the last node before those on the mesh to the next: has the side changed?
-            int32_t back = node;
-            while (back >= first && s->distance[back] <= on) back--;
             qpc_vec3 n = outward(w, x, body, s->closest[node]), here = v3_load(x + 3 * (int64_t)node);
             int next = sign_of(v3_dot(n, v3_sub(v3_load(x + 3 * (int64_t)node + 3), here)));
             int last = back < first ? next : sign_of(v3_dot(n, v3_sub(v3_load(x + 3 * (int64_t)back), here)));
             if (next * last < 0) group++;
             continue;
         }
+        back = node;
         qpc_vec3 p = v3_load(x + 3 * (int64_t)node + 3);
         bool next_on = false;
         for (int32_t i = from; i < at && !next_on; i++) {
@@ -205,15 +209,20 @@ static qpc_status cut_into_groups(qpc_sides *s, const double *x, const qpc_body 
     return QPC_OK;
 }
 
-/// Which parity of groups stays at group g, given the cost of each group.
-static int staying_parity(const double *cost, int32_t count, int32_t g) {
-    for (int32_t i = g; i >= 0; i--)
-        if (isinf(cost[i])) return i % 2;
-    for (int32_t i = g + 1; i < count; i++)
-        if (isinf(cost[i])) return i % 2;
+/// Which groups go, given the cost of each: those of the other parity than the last one before them that cannot
+/// go, or the first one after them; if all can, those with the shorter way.
+static void choose_groups(const double *cost, int32_t count, bool *goes) {
     double worst[2] = {0.0, 0.0};
-    for (int32_t i = 0; i < count; i++) worst[i % 2] = fmax(worst[i % 2], cost[i]);
-    return worst[1] <= worst[0] ? 0 : 1;
+    int32_t stays = -1;
+    for (int32_t i = count - 1; i >= 0; i--) {
+        if (isinf(cost[i])) stays = i % 2;
+        worst[i % 2] = fmax(worst[i % 2], cost[i]);
+    }
+    if (stays < 0) stays = worst[1] <= worst[0] ? 0 : 1;
+    for (int32_t i = 0; i < count; i++) {
+        if (isinf(cost[i])) stays = i % 2;
+        goes[i] = i % 2 != stays;
+    }
 }
 
 /// One cable against one mesh.
@@ -227,36 +236,41 @@ static qpc_status decide_pair(qpc_sides *s, const double *x, int32_t index, int3
     if (st == QPC_OK) st = cut_into_groups(s, x, cable, body, o, count, &groups, err);
     if (st != QPC_OK) return st;
     double *cost = qpc_calloc((size_t)groups, sizeof *cost);
-    if (cost == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
+    bool *goes = qpc_calloc((size_t)groups, sizeof *goes);
+    if (cost == NULL || goes == NULL) {
+        qpc_free(cost);
+        qpc_free(goes);
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
+    }
     for (int32_t node = first; node < end; node++) {
         bool stuck = w->row_dof[node] < 0 || !(s->distance[node] + thickness <= s->limit[node]);
         if (s->distance[node] <= on) continue; // goes wherever its neighbours are
         if (stuck || qpc_sides_find(s, node, body) != NULL) cost[s->group[node]] = HUGE_VAL;
         cost[s->group[node]] = fmax(cost[s->group[node]], s->distance[node]);
     }
+    choose_groups(cost, groups, goes);
+    int32_t other = first; // the nearest node off the mesh, before or, at the beginning, after
+    while (other < end && s->distance[other] <= on) other++;
     for (int32_t node = first; node < end && st == QPC_OK; node++) {
         int32_t g = s->group[node];
+        if (s->distance[node] > on) other = node;
         if (w->row_dof[node] < 0 || qpc_sides_find(s, node, body) != NULL) continue;
         if (s->distance[node] > on) {
-            if (g % 2 == staying_parity(cost, groups, g) || isinf(cost[g])) continue;
+            if (!goes[g]) continue;
             st = decide_node(s, index, body, node, v3_scale(1.0 / s->distance[node], s->toward[node]), err);
         } else { // on the mesh: to where the nearest neighbour off it ends up
-            int32_t other = node;
-            while (other >= first && s->distance[other] <= on) other--;
-            if (other < first)
-                for (other = node; other < end && s->distance[other] <= on;) other++;
             qpc_vec3 n = outward(w, x, body, s->closest[node]);
             int side = 1;
             if (other < end) {
-                int32_t of = s->group[other];
                 side = sign_of(v3_dot(n, v3_sub(v3_load(x + 3 * (int64_t)other), v3_load(x + 3 * (int64_t)node))));
-                if (of % 2 != staying_parity(cost, groups, of) && !isinf(cost[of])) side = -side;
+                if (goes[s->group[other]]) side = -side;
             }
             st = decide_node(s, index, body, node, side < 0 ? v3_neg(n) : n, err);
         }
         if (st == QPC_OK) ++*ret_new;
     }
     qpc_free(cost);
+    qpc_free(goes);
     return st;
 }
 
@@ -300,7 +314,7 @@ static qpc_status decide_exit(qpc_sides *s, const double *x, int32_t index, int3
     double low[3] = {fmin(p[0].x, p[1].x) - reach, fmin(p[0].y, p[1].y) - reach, fmin(p[0].z, p[1].z) - reach};
     double high[3] = {fmax(p[0].x, p[1].x) + reach, fmax(p[0].y, p[1].y) + reach, fmax(p[0].z, p[1].z) + reach};
     qpc_fbox box = qpc_fbox_around(low, high, tree->origin);
-    qpc_through made = {.body = body};
+    qpc_through made = {.body = body, .next = s->first_exit[node]};
     uint64_t tests = 0;
     s->found.count = 0;
     qpc_status st = qpc_bvh_query(tree->bvh, tree->boxes, &box, &s->found, &tests);
@@ -329,12 +343,13 @@ static qpc_status decide_exit(qpc_sides *s, const double *x, int32_t index, int3
     made.row.surface[0] = index;
     made.row.surface[1] = body;
     made.row.feature[0] = feature;
-    for (int32_t i = 0; i < s->exits.count; i++)
-        if (s->exits.data[i].row.key == made.row.key) { // it slid along: the rim turned
-            s->exits.data[i] = made;
+    for (int32_t i = s->first_exit[node]; i >= 0; i = s->exits.data[i].next)
+        if (s->exits.data[i].body == body) { // it slid along: the rim turned
+            s->exits.data[i].row = made.row;
             return QPC_OK;
         }
     if (!qpc_array_push(&s->exits, made)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
+    s->first_exit[node] = s->exits.count - 1;
     ++*ret_new;
     return QPC_OK;
 }
@@ -360,16 +375,16 @@ qpc_status qpc_sides_decide(qpc_sides *s, const double *x, const qpc_overlap *ov
     qpc_overlap *mine = qpc_alloc_array((size_t)count + 1, sizeof *mine);
     qpc_status st = mine != NULL ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
     *ret_new = 0;
+    memset(s->seen, 0, (size_t)w->body_count * sizeof *s->seen);
+    int32_t end = 0;
     for (int32_t i = 0; i < count && st == QPC_OK; i++) {
-        const int32_t *pair = overlaps[i].surface;
-        if (w->bodies[pair[1]].mesh == NULL) continue;
-        bool done = false;
-        for (int32_t k = 0; k < i && !done; k++) done = memcmp(overlaps[k].surface, pair, sizeof overlaps[k].surface) == 0;
-        if (done) continue;
-        int32_t found = 0;
-        for (int32_t k = i; k < count; k++)
-            if (memcmp(overlaps[k].surface, pair, sizeof overlaps[k].surface) == 0) mine[found++] = overlaps[k];
-        st = decide_pair(s, x, pair[0], pair[1], mine, found, ret_new, err);
+        int32_t cable = overlaps[i].surface[0], body = overlaps[i].surface[1], found = 0;
+        while (end < count && (end <= i || overlaps[end].surface[0] == cable)) end++;
+        if (w->bodies[body].mesh == NULL || s->seen[body] == cable + 1) continue;
+        s->seen[body] = cable + 1;
+        for (int32_t k = i; k < end; k++)
+            if (overlaps[k].surface[1] == body) mine[found++] = overlaps[k];
+        st = decide_pair(s, x, cable, body, mine, found, ret_new, err);
         if (st == QPC_OK) st = decide_exits(s, x, mine, found, ret_new, err);
     }
     qpc_free(mine);

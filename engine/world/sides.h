@@ -12,6 +12,7 @@
 
 typedef struct qpc_through { // a node that has to get to a side of a mesh, along row.n
     int32_t body;            // the mesh
+    int32_t next;            // of the same (first) node, or -1
     qpc_contact row;         // node[0] is the node; separation: the thickness
 } qpc_through;
 
@@ -28,6 +29,8 @@ typedef struct qpc_sides {
     qpc_items found;
     QPC_ARRAY(qpc_through) through; // what was decided so far, at most one a node and mesh
     QPC_ARRAY(qpc_through) exits;   // the same for edges that leave sideways: node[0] and node[1] are the edge
+    int32_t *first, *first_exit;    // (free nodes) into through and exits by (first) node, or -1
+    int32_t *seen;                  // (bodies) scratch: the cable that asked last, from 1
     int32_t *group, *closest;       // (free nodes) scratch
     double *distance;
     qpc_vec3 *toward;

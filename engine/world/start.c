@@ -102,6 +102,23 @@ static qpc_status look(qpc_world *w, qpc_scene_report *report, qpc_error *err) {
 
 static bool is_mesh(const qpc_world *w, int32_t body) { return w->bodies[body].mesh != NULL; }
 
+/// Edge `edge` of side i crosses the mesh of side j. Overlaps are in order of cables and edges.
+static bool crosses(const push_out *p, const qpc_contact *c, int32_t edge) {
+    int32_t low = 0, high = p->overlaps.count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        const qpc_overlap *o = &p->overlaps.data[middle];
+        bool before = o->surface[0] != c->surface[0] ? o->surface[0] < c->surface[0] : o->feature[0] < edge;
+        *(before ? &low : &high) = before ? middle + 1 : middle;
+    }
+    for (; low < p->overlaps.count; low++) {
+        const qpc_overlap *o = &p->overlaps.data[low];
+        if (o->surface[0] != c->surface[0] || o->feature[0] != edge) return false;
+        if (o->surface[1] == c->surface[1]) return true;
+    }
+    return false;
+}
+
 /// An edge that crosses a mesh says nothing about where to go; neither does a node on its wrong side.
 static bool misleads(const push_out *p, const qpc_contact *c) {
     const qpc_world *w = p->w;
@@ -111,14 +128,9 @@ static bool misleads(const push_out *p, const qpc_contact *c) {
         const qpc_through *t = qpc_sides_find(&p->sides, c->node[k], c->surface[1]);
         if (t != NULL && v3_dot(t->row.n, c->n) < 0.0) return true;
     }
-    for (int32_t i = 0; i < p->overlaps.count; i++) {
-        const qpc_overlap *o = &p->overlaps.data[i];
-        if (o->surface[0] != c->surface[0] || o->surface[1] != c->surface[1]) continue;
-        bool touches = c->kind == QPC_CONTACT_EE ? o->feature[0] == c->feature[0]
-                                                 : o->feature[0] == c->feature[0] || o->feature[0] + 1 == c->feature[0];
-        if (touches && (c->kind == QPC_CONTACT_EE || c->distance < TOUCHING * c->separation)) return true;
-    }
-    return false;
+    if (c->kind == QPC_CONTACT_EE) return crosses(p, c, c->feature[0]);
+    if (!(c->distance < TOUCHING * c->separation)) return false;
+    return crosses(p, c, c->feature[0]) || crosses(p, c, c->feature[0] - 1);
 }
 
 /// Cables whose centre lines meet have no direction: one across both, carried on along the cables so
@@ -137,9 +149,9 @@ static qpc_vec3 carried(const push_out *p, const qpc_contact *c, qpc_vec3 last) 
 /// Where the sides that were decided send the nodes of side i, less those of side j.
 static qpc_vec3 sent(const push_out *p, const qpc_contact *c) {
     qpc_vec3 sum = v3(0.0, 0.0, 0.0);
-    for (int32_t i = 0; i < p->sides.through.count; i++)
-        for (int k = 0; k < 4; k++)
-            if (p->sides.through.data[i].row.node[0] == c->node[k]) sum = v3_madd(sum, c->weight[k], p->sides.through.data[i].row.n);
+    for (int k = 0; k < 4; k++)
+        for (int32_t i = p->sides.first[c->node[k]]; i >= 0; i = p->sides.through.data[i].next)
+            sum = v3_madd(sum, c->weight[k], p->sides.through.data[i].row.n);
     return sum;
 }
 
