@@ -421,7 +421,8 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
     METHOD(WORLD_CREATE,
            .doc = "Makes a world from a scene. It belongs to the server and lives until "
                   "world.destroy, its idle limit, or shutdown. Bodies that intersect are INVALID, "
-                  "with the first pairs and their depth in data.",
+                  "with the first pairs and their depth in data, unless the scene's start is "
+                  "\"push-out\" and they can be separated.",
            PARAMS(create_params), RESULTS(create_results),
            .errors = MAY(NOT_FOUND) | MAY(LIMIT) | MAY(STATE) | MAY(NUMERIC) | MAY(IO) | MAY(FULL)),
     METHOD(WORLD_LIST,
