@@ -202,45 +202,96 @@ static double cubic_step(bool vt, const motion *m, double t, double tol, int eff
     return t;
 }
 
+/// Whether two of the w support the direction n, an edge; then which.
+static bool edge_support(int count, const qpc_vec3 *w, qpc_vec3 n, double slack, int pair[2]) {
+    double q[4], least = INFINITY;
+    int support = 0;
+    for (int i = 0; i < count; i++) {
+        q[i] = v3_dot(n, w[i]);
+        least = fmin(least, q[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        if (q[i] - least > slack) continue;
+        if (support < 2) pair[support] = i;
+        support++;
+    }
+    return support == 2;
+}
+
+/// n made perpendicular to the edge e: how a direction turns with the edge that supports it. Unlike
+/// the direction of the closest points it is not mostly rounding where they are very near.
+static qpc_vec3 carried(qpc_vec3 n, qpc_vec3 e) {
+    double ee = v3_norm2(e);
+    if (!(ee > 0)) return n;
+    for (int i = 0; i < 2; i++) n = v3_madd(n, -v3_dot(e, n) / ee, e);
+    double length = v3_norm(n);
+    return length > 0 ? v3_scale(1 / length, n) : n;
+}
+
+/// The part of the span from w to v on which the direction n(x), quadratic with control vectors n0,
+/// n1, n2, separates by more than thr; 1 for all of it.
+static double turn_part(int count, const qpc_vec3 *w, const qpc_vec3 *v, const qpc_vec3 n[3],
+                        double thr) {
+    double m1 = v3_norm(n[1]), k1 = thr * ((1 + 2 * m1) / 3), x = 1;
+    if (!(m1 <= 2)) return 0; // features change in between
+    for (int i = 0; i < count; i++) {
+        double f[4] = {
+            v3_dot(n[0], w[i]) - thr, (v3_dot(n[0], v[i]) + 2 * v3_dot(n[1], w[i])) / 3 - k1,
+            (v3_dot(n[2], w[i]) + 2 * v3_dot(n[1], v[i])) / 3 - k1, v3_dot(n[2], v[i]) - thr};
+        if (!(f[0] > 0)) return 0;
+        x = fmin(x, hull_zero(f));
+    }
+    return x;
+}
+
 /// Third certificate: a direction that turns along with the features. It is the quadratic through
-/// the directions of the closest points at t, t + span/2 and t + span; its products with the w_i
-/// are cubics, its length at most the quadratic of its control lengths, and the hull of the
-/// Bernstein values of the difference is a bound. Returns a time up to which the distance stays
-/// above s, at least end; *span, in and out, is the step that works.
-static double turn(bool vt, const motion *m, double t, double end, double *span) {
+/// three directions, at t, t + span/2 and t + span; its products with the w_i are cubics, its
+/// length at most the quadratic of its control lengths, and the hull of the Bernstein values of the
+/// difference is a bound. Returns a time up to which the distance stays above s, at least end;
+/// *next is the span to begin with, and gets that of the next iteration.
+static double turn(bool vt, const motion *m, double t, double end, double *next) {
     const int count = vt ? 3 : 4;
     const double thr = m->threshold, u = unit_roundoff;
-    qpc_vec3 w[4], v[4], middle[4], n0, n1, n2;
+    qpc_vec3 w[4], v[4], middle[4], n[3];
     at_time(count, m, t, w);
-    n0 = careful_direction(vt, w);
-    for (int tries = 0; tries<TRIES && * span> 0 && end < 1; tries++) {
-        double ahead = fmin(t + *span, 1), x = 1;
+    n[0] = careful_direction(vt, w);
+    int pair[2] = {0, 0};
+    bool carry = edge_support(count, w, n[0], 32 * u * m->largest, pair);
+    double gap = INFINITY, span = fmax(*next, 2 * (end - t));
+    for (int i = 0; i < count; i++) gap = fmin(gap, v3_dot(n[0], w[i]) - thr);
+    for (int tries = 0; tries < TRIES && span > 0 && end < 1; tries++) {
+        double ahead = fmin(t + span, 1), left = INFINITY;
         at_time(count, m, ahead, v);
         for (int i = 0; i < count; i++) middle[i] = v3_lerp(w[i], v[i], 0.5);
-        n2 = careful_direction(vt, v);
-        n1 = careful_direction(vt, middle);
-        n1 = v3_madd(v3_scale(2, n1), -0.5, v3_add(n0, n2)); // control vector
-        double m1 = v3_norm(n1);
-        double k1 = thr * ((1 + 2 * m1) / 3);
-        if (!(m1 <= 2)) x = 0; // features change in between
-        for (int i = 0; i < count && x > 0; i++) {
-            double f[4] = {
-                v3_dot(n0, w[i]) - thr, (v3_dot(n0, v[i]) + 2 * v3_dot(n1, w[i])) / 3 - k1,
-                (v3_dot(n2, w[i]) + 2 * v3_dot(n1, v[i])) / 3 - k1, v3_dot(n2, v[i]) - thr};
-            x = f[0] > 0 ? fmin(x, hull_zero(f)) : 0;
+        if (carry) {
+            n[1] = carried(n[0], v3_sub(middle[pair[0]], middle[pair[1]]));
+            n[2] = carried(n[0], v3_sub(v[pair[0]], v[pair[1]]));
+        } else {
+            n[1] = careful_direction(vt, middle);
+            n[2] = careful_direction(vt, v);
         }
+        n[1] = v3_madd(v3_scale(2, n[1]), -0.5, v3_add(n[0], n[2])); // control vector
+        double x = turn_part(count, w, v, n, thr), reached = ahead < 1 ? ahead : 2;
         // Where a part of the span is proven, rounding of the time is a part of it too: step back.
-        double reached = ahead < 1 ? ahead : 2;
         if (x < 1) reached = t + x * (1 - 16 * u) * (ahead - t) - 4 * u;
         bool better = reached > end;
         if (better) end = reached;
-        if (x >= 1) {
-            *span *= 4;
-        } else {
-            *span *= x > 0.5 ? x : 0.25;
-            if (better || *span < end - t) break;
+        if (x < 1) {
+            span *= x > 0.5 ? x : 0.5;
+            if (better || span < end - t) break;
+            carry = !carry && pair[0] != pair[1];
+            continue;
         }
+        // All of it: the next span ends where the gap would, were it to close at this rate.
+        for (int i = 0; i < count; i++) left = fmin(left, v3_dot(n[2], v[i]) - thr);
+        double grow = left < gap ? fmin(0.9 * gap / (gap - left), 8) : 8;
+        if (grow < 1.1) {
+            span *= fmax(grow - 1, 0.01); // what is left of it, for the next iteration
+            break;
+        }
+        span *= grow;
     }
+    *next = span;
     return end;
 }
 
@@ -337,7 +388,6 @@ static __attribute__((noinline)) void advance(bool vt, const motion *m, double s
         if (iteration >= CUBIC_FROM || stuck)
             end = fmax(end, cubic_step(vt, m, t, stop - m->threshold, iteration < 8 ? 3 : 24));
         if (iteration >= TURN_FROM && end < 1) {
-            span = fmax(span, 2 * (end - t));
             end = turn(vt, m, t, end, &span);
         }
         if (!(end > t)) {
@@ -348,7 +398,6 @@ static __attribute__((noinline)) void advance(bool vt, const motion *m, double s
             write_miss(iteration, ret);
             return;
         }
-        span = fmax(span, end - t);
         t = end;
     }
 }

@@ -73,7 +73,7 @@ static void check_file(const char *name, double s, double tol) {
         }
         if (hit) check_hit(q[i].kind, x0, x1, &r, s + tol);
         // Bounds the time of the worst query; the limit at which ccd gives up is 100.
-        if ((hit && r.uncertain) || r.iterations > 60)
+        if ((hit && r.uncertain) || r.iterations > 40)
             fail_msg("%s %d at s = %g: uncertain after %d", name, (int)i, s, r.iterations);
         hits += hit;
         misses += !hit;
