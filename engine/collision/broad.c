@@ -1,8 +1,8 @@
 /// Broad phase of surfaces: creation, updates and numbers; see broad.h and broad_work.h.
 ///
-/// An update makes the boxes of the motion (broad_fit.c). If a vertex has left its fat box, it makes
-/// fat boxes, trees and lists anew; then it filters the lists by the boxes (broad_lists.c). What
-/// static surfaces lack of their reach is added where they meet another, so that a reach that
+/// An update makes the boxes of the motion (broad_fit.c). If a vertex has left its fat box, it
+/// makes fat boxes, trees and lists anew; then it filters the lists by the boxes (broad_lists.c).
+/// What static surfaces lack of their reach is added where they meet another, so that a reach that
 /// changes from call to call never touches them.
 #include "engine/collision/broad.h"
 
@@ -47,7 +47,8 @@ static qpc_status init_part(qpc_broad *broad, int32_t s, const qpc_broad_surface
         if (status != QPC_OK) return status;
     }
     if (def->motion != QPC_STATIC) return QPC_OK;
-    p->rest = qpc_alloc_array((size_t)p->tree[VERTEX].leaf_count * QPC_BOX_LANES, 3 * sizeof(double));
+    p->rest =
+        qpc_alloc_array((size_t)p->tree[VERTEX].leaf_count * QPC_BOX_LANES, 3 * sizeof(double));
     if (p->rest == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for surface %d", (int)s);
     return QPC_OK;
@@ -116,7 +117,9 @@ static qpc_status divide(qpc_broad *broad, qpc_error *err) {
         broad->chunk_count[1] = n[1];
         broad->chunks = qpc_calloc((size_t)n[0] + (size_t)n[1], sizeof *broad->chunks);
         int64_t slices = moving / ITEMS_A_SLICE;
-        broad->slice_count = (int32_t)(slices < 1 ? 1 : slices < MOST_SLICES ? slices : MOST_SLICES);
+        broad->slice_count = (int32_t)(slices < 1             ? 1
+                                       : slices < MOST_SLICES ? slices
+                                                              : MOST_SLICES);
         broad->slices = qpc_calloc((size_t)broad->slice_count, sizeof *broad->slices);
         if (broad->chunks == NULL || broad->slices == NULL)
             return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the broad phase");
@@ -127,7 +130,8 @@ static qpc_status divide(qpc_broad *broad, qpc_error *err) {
 static void keep_rest(qpc_broad *broad, qpc_broad_part *p, const double *x) {
     for (int32_t i = 0; p->rest != NULL && i < QPC_BOX_LANES * p->tree[VERTEX].leaf_count; i++) {
         int32_t node = broad->id[VERTEX][p->slot[VERTEX] + i];
-        for (int d = 0; d < 3; d++) p->rest[3 * (int64_t)i + d] = node < 0 ? 0 : x[3 * (int64_t)node + d];
+        for (int d = 0; d < 3; d++)
+            p->rest[3 * (int64_t)i + d] = node < 0 ? 0 : x[3 * (int64_t)node + d];
     }
 }
 
@@ -190,9 +194,8 @@ void qpc_broad_destroy(qpc_broad *broad) {
 // ---- update ----
 
 qpc_status qpc_broad_not_finite(int32_t surface, qpc_error *err) {
-    return qpc_fail(err, QPC_ERR_NUMERIC,
-                    "a position of surface %d is not finite, or beyond %g m", (int)surface,
-                    QPC_BROAD_FARTHEST);
+    return qpc_fail(err, QPC_ERR_NUMERIC, "a position of surface %d is not finite, or beyond %g m",
+                    (int)surface, QPC_BROAD_FARTHEST);
 }
 
 static qpc_status too_many(const qpc_broad *broad, qpc_error *err) {
@@ -289,8 +292,10 @@ static const qpc_broad_part *part_of(const qpc_broad *broad, int32_t n, int kind
     while (low < high) {
         int32_t mid = low + (high - low + 1) / 2;
         const qpc_broad_part *p = &broad->parts[mid];
-        if ((kind == TRIANGLE ? p->triangle_base : p->edge_base) <= n) low = mid;
-        else high = mid - 1;
+        if ((kind == TRIANGLE ? p->triangle_base : p->edge_base) <= n)
+            low = mid;
+        else
+            high = mid - 1;
     }
     return &broad->parts[low];
 }
@@ -351,7 +356,8 @@ size_t qpc_broad_bytes(const qpc_broad *broad) {
             bytes += (size_t)s->segments[k].capacity * sizeof(qpc_broad_segment);
         }
     bytes += (size_t)broad->slice_count * sizeof *broad->slices;
-    bytes += ((size_t)broad->chunk_count[0] + (size_t)broad->chunk_count[1]) * sizeof *broad->chunks;
+    bytes +=
+        ((size_t)broad->chunk_count[0] + (size_t)broad->chunk_count[1]) * sizeof *broad->chunks;
     for (int k = 0; k < 2; k++) bytes += (size_t)broad->tasks[k].capacity * sizeof(qpc_broad_task);
     return bytes;
 }

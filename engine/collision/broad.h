@@ -2,11 +2,12 @@
 /// edge-edge pairs may come within reach of each other over one motion, between surfaces and within
 /// one (self-collision).
 ///
-/// Two trees a surface (triangles, edges), refitted as it moves and built again when they have grown
-/// loose. Fat boxes and their pair lists are reused while every node stays within its margin; each
-/// use starts from the exact boxes of the motion at hand, so what a list holds besides never shows.
-/// Pairs that share a vertex are left out, and pairs of two surfaces of which neither is dynamic.
-/// Work is cut into slices by size alone; see base/parallel.h. After warm-up nothing is allocated.
+/// Two trees a surface (triangles, edges), refitted as it moves and built again when they have
+/// grown loose. Fat boxes and their pair lists are reused while every node stays within its margin;
+/// each use starts from the exact boxes of the motion at hand, so what a list holds besides never
+/// shows. Pairs that share a vertex are left out, and pairs of two surfaces of which neither is
+/// dynamic. Work is cut into slices by size alone; see base/parallel.h. After warm-up nothing is
+/// allocated.
 #ifndef QPC_ENGINE_COLLISION_BROAD_H
 #define QPC_ENGINE_COLLISION_BROAD_H
 
@@ -23,8 +24,8 @@ typedef struct qpc_broad_surface {
     double radius;        // m
 } qpc_broad_surface;
 
-/// Triangles and edges are numbered over all surfaces in order. VT: a the global node of a vertex, b
-/// a triangle. EE: two edges, a < b.
+/// Triangles and edges are numbered over all surfaces in order. VT: a the global node of a vertex,
+/// b a triangle. EE: two edges, a < b.
 typedef struct qpc_pair {
     int32_t a, b;
 } qpc_pair;
@@ -36,8 +37,9 @@ typedef struct qpc_broad_counts { // since the last reset
 
 typedef struct qpc_broad qpc_broad;
 
-/// x: positions (all nodes x 3), m. max_pairs bounds the lists (QPC_ERR_LIMIT names max_candidates).
-/// QPC_ERR_INVALID: meshes not of triangles. QPC_ERR_NUMERIC: positions that are not finite.
+/// x: positions (all nodes x 3), m. max_pairs bounds the lists (QPC_ERR_LIMIT names
+/// max_candidates). QPC_ERR_INVALID: meshes not of triangles. QPC_ERR_NUMERIC: positions that are
+/// not finite.
 qpc_status qpc_broad_create(const qpc_broad_surface *surfaces, int32_t surface_count,
                             const double *x, int64_t max_pairs, qpc_broad **ret, qpc_error *err);
 void qpc_broad_destroy(qpc_broad *broad);
@@ -50,8 +52,8 @@ qpc_status qpc_broad_update(qpc_broad *broad, const double *x0, const double *x1
 /// Make lists anew on the next update, whatever has moved: for measurements.
 void qpc_broad_forget(qpc_broad *broad);
 
-/// What the last update found, in slices whose number depends on sizes only: pairs of slice s, in an
-/// order that depends on positions only. Borrowed until the next update.
+/// What the last update found, in slices whose number depends on sizes only: pairs of slice s, in
+/// an order that depends on positions only. Borrowed until the next update.
 int32_t qpc_broad_slice_count(const qpc_broad *broad);
 const qpc_pairs *qpc_broad_vt(const qpc_broad *broad, int32_t slice);
 const qpc_pairs *qpc_broad_ee(const qpc_broad *broad, int32_t slice);

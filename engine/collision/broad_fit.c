@@ -1,8 +1,8 @@
 /// Boxes of vertices, triangles and edges, and the trees over them; see broad_work.h.
 ///
 /// A vertex has the float box of its motion, rounded outward; triangles and edges join the boxes of
-/// their vertices. So as long as every vertex stays in its fat box, all else does too: one pass over
-/// the vertices tells whether the lists can be used again.
+/// their vertices. So as long as every vertex stays in its fat box, all else does too: one pass
+/// over the vertices tells whether the lists can be used again.
 #include "engine/collision/broad_work.h"
 
 #include "base/vec.h"
@@ -16,7 +16,7 @@ static const double LIFE = 12, WIDEST = 0.25, LEAST = 1.5, LOOSE = 1.5;
 // ---- boxes of the motion ----
 
 typedef struct vertex_pass {
-    double step, far;
+    double step, low[3], high[3];
     bool finite;
 } vertex_pass;
 
@@ -29,9 +29,8 @@ static qpc_fbox swept(const double *a, const double *b, double grow, const doubl
         pass->step = step > pass->step ? step : pass->step;
         lo[d] = l - grow;
         hi[d] = h + grow;
-        double below = origin[d] - l, above = h - origin[d];
-        double far = below > above ? below : above;
-        pass->far = far > pass->far ? far : pass->far;
+        pass->low[d] = l < pass->low[d] ? l : pass->low[d];
+        pass->high[d] = h > pass->high[d] ? h : pass->high[d];
     }
     return qpc_fbox_around(lo, hi, origin);
 }
@@ -42,7 +41,9 @@ static void fit_vertices(qpc_broad *broad, qpc_broad_chunk *c) {
     qpc_fbox *box = broad->box[VERTEX];
     const int32_t *id = broad->id[VERTEX];
     const qpc_fbox *fat = broad->fat;
-    vertex_pass pass = {.finite = true};
+    vertex_pass pass = {.finite = true,
+                        .low = {INFINITY, INFINITY, INFINITY},
+                        .high = {-INFINITY, -INFINITY, -INFINITY}};
     bool inside = true;
     qpc_f4 drift = f4_all(0);
     for (int32_t s = c->first; s < c->first + c->count; s++) {
@@ -67,7 +68,8 @@ static void fit_vertices(qpc_broad *broad, qpc_broad_chunk *c) {
     c->inside = inside;
     c->drift = 0.5 * (double)fmaxf(fmaxf(way[0], way[1]), way[2]);
     c->step = pass.step;
-    c->far = pass.far;
+    memcpy(c->low, pass.low, sizeof c->low);
+    memcpy(c->high, pass.high, sizeof c->high);
 }
 
 /// The box around some vertex boxes.
@@ -165,12 +167,13 @@ static void number(qpc_broad *broad, qpc_broad_part *p) {
         int corners = qpc_broad_corners(kind);
         const int32_t *node = kind == TRIANGLE ? p->triangle : p->topology->edge_vertex;
         int32_t base = kind == TRIANGLE ? p->triangle_base : p->edge_base;
-        for (int64_t s = p->slot[kind], i = 0; i < QPC_BOX_LANES * (int64_t)p->tree[kind].leaf_count;
-             i++, s++) {
+        for (int64_t s = p->slot[kind], i = 0;
+             i < QPC_BOX_LANES * (int64_t)p->tree[kind].leaf_count; i++, s++) {
             int32_t item = broad->id[kind][s];
             for (int k = 0; k < corners; k++)
                 broad->corner[kind][corners * s + k] =
-                    item < 0 ? qpc_broad_no_vertex(p) : p->node_slot[node[(int64_t)corners * item + k]];
+                    item < 0 ? qpc_broad_no_vertex(p)
+                             : p->node_slot[node[(int64_t)corners * item + k]];
             if (item >= 0) broad->id[kind][s] = item + base;
         }
     }
@@ -190,7 +193,8 @@ static void build_tree(qpc_broad *broad, qpc_broad_part *p, int kind) {
         if (kind == VERTEX && p->node_slot[i] == -1) continue;
         double lo[3] = {INFINITY, INFINITY, INFINITY}, hi[3] = {-INFINITY, -INFINITY, -INFINITY};
         for (int k = 0; k < corners; k++) {
-            const double *v = x + 3 * (int64_t)(kind == VERTEX ? i : node[(int64_t)corners * i + k]);
+            const double *v =
+                x + 3 * (int64_t)(kind == VERTEX ? i : node[(int64_t)corners * i + k]);
             for (int d = 0; d < 3; d++) {
                 lo[d] = v[d] < lo[d] ? v[d] : lo[d];
                 hi[d] = v[d] > hi[d] ? v[d] : hi[d];
@@ -237,8 +241,10 @@ static void fit_static(qpc_broad *broad, qpc_broad_part *p) {
     for (int32_t i = 0; i < broad->chunk_count[0] + broad->chunk_count[1]; i++) {
         qpc_broad_chunk *c = &broad->chunks[i]; // vertices come first
         if (&broad->parts[c->part] != p) continue;
-        if (c->kind == VERTEX) fit_vertices(broad, c);
-        else fit_features(broad, c);
+        if (c->kind == VERTEX)
+            fit_vertices(broad, c);
+        else
+            fit_features(broad, c);
     }
     memcpy(broad->fat + p->slot[VERTEX], broad->box[VERTEX] + p->slot[VERTEX],
            (size_t)QPC_BOX_LANES * (size_t)p->tree[VERTEX].leaf_count * sizeof *broad->fat);
@@ -303,7 +309,8 @@ static bool is_loose(qpc_broad_part *p) {
 }
 
 void qpc_broad_fatten(qpc_broad *broad, const qpc_parallel *parallel, bool with_margin) {
-    if (with_margin) choose_margins(broad);
+    if (with_margin)
+        choose_margins(broad);
     else
         for (int32_t s = 0; s < broad->part_count; s++) broad->parts[s].margin = 0;
     for (bool again = true; again;) {
@@ -327,11 +334,18 @@ void qpc_broad_fatten(qpc_broad *broad, const qpc_parallel *parallel, bool with_
 // ---- origin ----
 
 bool qpc_broad_is_far(const qpc_broad *broad) {
-    double far = 0;
-    for (int32_t i = 0; i < broad->chunk_count[0]; i++)
-        if (broad->parts[broad->chunks[i].part].def.motion != QPC_STATIC)
-            far = fmax(far, broad->chunks[i].far);
-    return far > 4 * broad->origin_far;
+    double lo[3] = {INFINITY, INFINITY, INFINITY}, hi[3] = {-INFINITY, -INFINITY, -INFINITY};
+    for (int32_t i = 0; i < broad->chunk_count[0]; i++) {
+        const qpc_broad_chunk *c = &broad->chunks[i];
+        if (broad->parts[c->part].def.motion == QPC_STATIC) continue;
+        for (int d = 0; d < 3; d++) lo[d] = fmin(lo[d], c->low[d]), hi[d] = fmax(hi[d], c->high[d]);
+    }
+    double size = 0, far = 0;
+    for (int d = 0; d < 3 && lo[0] <= hi[0]; d++) {
+        size = fmax(size, hi[d] - lo[d]);
+        far = fmax(far, fmax(hi[d] - broad->origin[d], broad->origin[d] - lo[d]));
+    }
+    return far > 2 * size; // half a size is as near as it gets
 }
 
 void qpc_broad_choose_origin(qpc_broad *broad) {
@@ -345,11 +359,7 @@ void qpc_broad_choose_origin(qpc_broad *broad) {
             for (int d = 0; d < 3; d++) lo[d] = fmin(lo[d], x[d]), hi[d] = fmax(hi[d], x[d]);
         }
     }
-    broad->origin_far = 0;
-    for (int d = 0; d < 3 && lo[0] <= hi[0]; d++) {
-        broad->origin[d] = 0.5 * lo[d] + 0.5 * hi[d];
-        broad->origin_far = fmax(broad->origin_far, hi[d] - broad->origin[d]);
-    }
+    for (int d = 0; d < 3 && lo[0] <= hi[0]; d++) broad->origin[d] = 0.5 * lo[d] + 0.5 * hi[d];
     for (int32_t s = 0; s < broad->part_count; s++)
         if (broad->parts[s].def.motion == QPC_STATIC) fit_static(broad, &broad->parts[s]);
 }

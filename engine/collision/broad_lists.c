@@ -1,9 +1,9 @@
-/// Lists of pairs: trees are walked two by two, and what the walks found is filtered by the boxes of
-/// each motion; see broad_work.h.
+/// Lists of pairs: trees are walked two by two, and what the walks found is filtered by the boxes
+/// of each motion; see broad_work.h.
 ///
 /// Pairs of roots are opened level by level until there are enough tasks; slices take runs of tasks
-/// of equal length. Neither depends on how many threads there are. Leaves are compared four boxes at
-/// once; items that share a vertex drop out here, once a list.
+/// of equal length. Neither depends on how many threads there are. Leaves are compared four boxes
+/// at once; items that share a vertex drop out here, once a list.
 #include "engine/collision/broad_work.h"
 
 enum { TASKS_A_SLICE = 16, STACK = 320, LEAF_PAIRS = QPC_BOX_LANES * QPC_BOX_LANES, FLUSH = 1024 };
@@ -92,7 +92,7 @@ static bool make_tasks(qpc_broad *broad) {
 typedef struct walk {
     qpc_broad *broad;
     const qpc_boxtree *a, *b;
-    int32_t slot_a, slot_b;           // of the first leaves
+    int32_t slot_a, slot_b;             // of the first leaves
     const int32_t *corner_a, *corner_b; // of the first slots of all
     float grow;
     bool same; // one tree against itself
@@ -114,8 +114,8 @@ static unsigned leaf_mask(const qpc_box_leaf *a, const qpc_box_leaf *b, float gr
     for (int k = 0; k < QPC_BOX_LANES; k++) {
         qpc_m4 m = m4_and(f4_le(lo[0], f4_all(b->hi[0][k])), f4_le(f4_all(b->lo[0][k]), hi[0]));
         for (int d = 1; d < 3; d++)
-            m = m4_and(m, m4_and(f4_le(lo[d], f4_all(b->hi[d][k])),
-                                 f4_le(f4_all(b->lo[d][k]), hi[d])));
+            m = m4_and(
+                m, m4_and(f4_le(lo[d], f4_all(b->hi[d][k])), f4_le(f4_all(b->lo[d][k]), hi[d])));
         mask |= m4_bits(m) << (4 * k);
     }
     return mask;
@@ -204,9 +204,15 @@ static inline bool walk_nodes(walk *w, int32_t root_a, int32_t root_b, int corne
     return true;
 }
 
-static bool walk_vt(walk *w, int32_t a, int32_t b) { return walk_nodes(w, a, b, 1, 3); }
-static bool walk_tv(walk *w, int32_t a, int32_t b) { return walk_nodes(w, a, b, 3, 1); }
-static bool walk_ee(walk *w, int32_t a, int32_t b) { return walk_nodes(w, a, b, 2, 2); }
+static bool walk_vt(walk *w, int32_t a, int32_t b) {
+    return walk_nodes(w, a, b, 1, 3);
+}
+static bool walk_tv(walk *w, int32_t a, int32_t b) {
+    return walk_nodes(w, a, b, 3, 1);
+}
+static bool walk_ee(walk *w, int32_t a, int32_t b) {
+    return walk_nodes(w, a, b, 2, 2);
+}
 
 static bool run_task(qpc_broad *broad, qpc_broad_slice *slice, const qpc_broad_task *t) {
     const qpc_broad_part *p = &broad->parts[t->part_a], *q = &broad->parts[t->part_b];
@@ -244,7 +250,8 @@ static void list_slice(void *data, int32_t index) {
     slice->box_tests = 0;
     for (int k = 0; k < 2; k++) slice->fat[k].count = slice->segments[k].count = 0;
     int64_t tasks = broad->tasks[0].count;
-    int64_t from = tasks * index / broad->slice_count, to = tasks * (index + 1) / broad->slice_count;
+    int64_t from = tasks * index / broad->slice_count,
+            to = tasks * (index + 1) / broad->slice_count;
     for (int64_t i = from; i < to && !slice->failed; i++) {
         if (atomic_load_explicit(&broad->so_far, memory_order_relaxed) > broad->most) return;
         slice->failed = !run_task(broad, slice, &broad->tasks[0].data[i]);
@@ -283,7 +290,8 @@ static bool filter_list(const qpc_broad *broad, qpc_broad_slice *slice, int list
     qpc_pairs *out = &slice->out[list];
     const qpc_fbox *box_a = broad->box[list ? EDGE : VERTEX],
                    *box_b = broad->box[list ? EDGE : TRIANGLE];
-    const int32_t *id_a = broad->id[list ? EDGE : VERTEX], *id_b = broad->id[list ? EDGE : TRIANGLE];
+    const int32_t *id_a = broad->id[list ? EDGE : VERTEX],
+                  *id_b = broad->id[list ? EDGE : TRIANGLE];
     out->count = 0;
     if (fat->count == 0) return true;
     if (fat->count > out->capacity && !qpc_array_reserve(out, fat->capacity)) return false;
