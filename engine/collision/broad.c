@@ -217,6 +217,9 @@ static qpc_status renew(qpc_broad *broad, const qpc_parallel *parallel, qpc_erro
         if (status != QPC_OK) return status;
         if (over) continue;
         broad->listed = true;
+        broad->exact = broad->cover == broad->reach;
+        for (int32_t s = 0; s < broad->part_count; s++)
+            broad->exact = broad->exact && broad->parts[s].margin == 0;
         broad->reach_seen_before = broad->reach_seen;
         broad->reach_seen = broad->reach;
         return QPC_OK;
@@ -241,6 +244,7 @@ static qpc_status find(qpc_broad *broad, const qpc_parallel *parallel, qpc_error
         broad->list_age = 0;
     }
     broad->reach_seen = fmax(broad->reach_seen, broad->reach);
+    broad->exact = false;
     if (!broad->listed || !inside || broad->reach > broad->cover) {
         qpc_status status = renew(broad, parallel, err);
         if (status != QPC_OK) return status;

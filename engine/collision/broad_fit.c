@@ -10,42 +10,46 @@
 #include <string.h>
 
 // How many updates fat boxes shall be good for, and how wide a margin may be at most, in mean
-// extents of a triangle; below LEAST updates a margin does not pay. Measured: bench/broad.c.
-static const double LIFE = 12, WIDEST = 0.25, LEAST = 1.5, LOOSE = 1.5;
+// lengths of an edge; below LEAST updates a margin does not pay. Trees are built again when they
+// have grown LOOSE times as wide. Measured: bench/broad.c.
+static const double LIFE = 8, WIDEST = 0.12, LEAST = 2, LOOSE = 1.5;
 
 // ---- boxes of the motion ----
 
 typedef struct vertex_pass {
-    double step, low[3], high[3];
-    bool finite;
+    qpc_d3 step, low, high;
+    qpc_md3 finite;
 } vertex_pass;
 
-static qpc_fbox swept(const double *a, const double *b, double grow, const double *origin,
-                      vertex_pass *pass) {
-    double lo[3], hi[3];
-    for (int d = 0; d < 3; d++) {
-        double l = a[d] < b[d] ? a[d] : b[d], h = a[d] < b[d] ? b[d] : a[d], step = h - l;
-        pass->finite &= (fabs(a[d]) <= QPC_BROAD_FARTHEST) & (fabs(b[d]) <= QPC_BROAD_FARTHEST);
-        pass->step = step > pass->step ? step : pass->step;
-        lo[d] = l - grow;
-        hi[d] = h + grow;
-        pass->low[d] = l < pass->low[d] ? l : pass->low[d];
-        pass->high[d] = h > pass->high[d] ? h : pass->high[d];
-    }
-    return qpc_fbox_around(lo, hi, origin);
+/// The float box of a motion, outward; as qpc_fbox_around does it.
+static inline qpc_fbox swept(qpc_d3 a, qpc_d3 b, qpc_d3 grow, qpc_d3 origin, vertex_pass *pass) {
+    const qpc_d3 farthest = d3_all(QPC_BROAD_FARTHEST), ulps = d3_all(0x1p-22),
+                 tiny = d3_all(0x1p-126);
+    pass->finite =
+        md3_and(pass->finite, md3_and(d3_le(d3_abs(a), farthest), d3_le(d3_abs(b), farthest)));
+    qpc_d3 l = d3_min(a, b), h = d3_max(a, b);
+    pass->step = d3_max(d3_sub(h, l), pass->step);
+    pass->low = d3_min(l, pass->low);
+    pass->high = d3_max(h, pass->high);
+    l = d3_sub(d3_sub(l, grow), origin);
+    h = d3_sub(d3_add(h, grow), origin);
+    qpc_fbox box;
+    f4_store(box.lo, d3_float(d3_sub(d3_sub(l, d3_mul(d3_abs(l), ulps)), tiny)));
+    f4_store(box.hi, d3_float(d3_add(d3_add(h, d3_mul(d3_abs(h), ulps)), tiny)));
+    return box;
 }
 
 static void fit_vertices(qpc_broad *broad, qpc_broad_chunk *c) {
     const qpc_broad_part *p = &broad->parts[c->part];
-    double grow = p->def.motion == QPC_STATIC ? 0 : broad->reach * p->def.radius;
+    const qpc_d3 grow = d3_all(p->def.motion == QPC_STATIC ? 0 : broad->reach * p->def.radius),
+                 origin = d3_load(broad->origin);
     qpc_fbox *box = broad->box[VERTEX];
     const int32_t *id = broad->id[VERTEX];
     const qpc_fbox *fat = broad->fat;
-    vertex_pass pass = {.finite = true,
-                        .low = {INFINITY, INFINITY, INFINITY},
-                        .high = {-INFINITY, -INFINITY, -INFINITY}};
-    bool inside = true;
-    qpc_f4 drift = f4_all(0);
+    const qpc_d3 zero = d3_all(0);
+    vertex_pass pass = {zero, d3_all(QPC_BROAD_FARTHEST), d3_all(-QPC_BROAD_FARTHEST),
+                        d3_le(zero, zero)};
+    qpc_f4 drift = f4_all(0), within = f4_all(INFINITY);
     for (int32_t s = c->first; s < c->first + c->count; s++) {
         if (id[s] < 0) continue;
         const double *a, *b;
@@ -55,21 +59,25 @@ static void fit_vertices(qpc_broad *broad, qpc_broad_chunk *c) {
             a = broad->x0 + 3 * (int64_t)id[s];
             b = broad->x1 + 3 * (int64_t)id[s];
         }
-        box[s] = swept(a, b, grow, broad->origin, &pass);
-        qpc_f4 below = f4_sub(f4_load(box[s].lo), f4_load(fat[s].lo));
-        qpc_f4 above = f4_sub(f4_load(fat[s].hi), f4_load(box[s].hi));
-        inside &= m4_bits(m4_and(f4_le(f4_all(0), below), f4_le(f4_all(0), above))) == 15;
+        qpc_fbox v = swept(d3_load(a), d3_load(b), grow, origin, &pass);
+        qpc_f4 below = f4_sub(f4_load(v.lo), f4_load(fat[s].lo));
+        qpc_f4 above = f4_sub(f4_load(fat[s].hi), f4_load(v.hi));
+        within = f4_min(within, f4_min(below, above));
         // Twice the way of the middle.
         drift = f4_max(drift, f4_max(f4_sub(below, above), f4_sub(above, below)));
+        box[s] = v;
     }
-    float way[4];
+    float way[4], room[4];
+    double step[3];
     f4_store(way, drift);
-    c->finite = pass.finite;
-    c->inside = inside;
+    f4_store(room, within);
+    d3_store(step, pass.step);
+    d3_store(c->low, pass.low);
+    d3_store(c->high, pass.high);
+    c->finite = md3_true(pass.finite);
+    c->excess = -(double)fminf(fminf(room[0], room[1]), room[2]);
     c->drift = 0.5 * (double)fmaxf(fmaxf(way[0], way[1]), way[2]);
-    c->step = pass.step;
-    memcpy(c->low, pass.low, sizeof c->low);
-    memcpy(c->high, pass.high, sizeof c->high);
+    c->step = fmax(fmax(step[0], step[1]), step[2]);
 }
 
 /// The box around some vertex boxes.
@@ -120,7 +128,7 @@ bool qpc_broad_boxes(qpc_broad *broad, const qpc_parallel *parallel, bool *ret_i
             *ret_part = c->part;
             return false;
         }
-        inside &= c->inside;
+        inside &= c->excess <= 0;
     }
     for (int32_t i = 0; i < broad->chunk_count[0]; i++) {
         const qpc_broad_chunk *c = &broad->chunks[i];
@@ -253,23 +261,36 @@ static void fit_static(qpc_broad *broad, qpc_broad_part *p) {
 
 // ---- fat boxes ----
 
-/// How much wider than this motion the boxes shall be: what was seen to move, a few times.
-static float choose_margin(const qpc_broad *broad, const qpc_broad_part *p, double drift) {
+/// How much wider than this motion the boxes shall be: what was seen to move, a few times. Passes
+/// over one fast step differ little; so if no margin lasts for several steps, one as wide as what
+/// such passes have needed lately.
+static float choose_margin(const qpc_broad *broad, qpc_broad_part *p, double drift, double excess) {
     double step = fmax(p->seen, p->seen_before);
-    if (broad->list_age > 0) step = fmax(step, drift / broad->list_age);
     double most = WIDEST * (p->length + 2 * broad->reach * p->def.radius);
+    if (broad->list_age > 0) {
+        step = fmax(step, drift / broad->list_age);
+        bool little = excess > 0 && 2 * excess <= most;
+        p->pass_margin = little ? 2 * (p->pass_margin + excess) : 0.9 * p->pass_margin;
+    }
     if (step == 0) step = 0.01 * p->length / LIFE;
-    if (LEAST * step > most) return 0;
-    return (float)fmin(LIFE * step, most);
+    double margin = LEAST * step <= most ? fmin(LIFE * step, most) : 0;
+    return (float)fmin(fmax(margin, p->pass_margin), most);
 }
 
 static void choose_margins(qpc_broad *broad) {
     for (int32_t s = 0; s < broad->part_count; s++) {
         qpc_broad_part *p = &broad->parts[s];
-        double drift = 0;
-        for (int32_t i = 0; i < broad->chunk_count[0]; i++)
-            if (broad->chunks[i].part == s) drift = fmax(drift, broad->chunks[i].drift);
-        p->margin = p->def.motion == QPC_STATIC ? 0 : choose_margin(broad, p, drift);
+        if (p->def.motion == QPC_STATIC) continue;
+        double drift = 0, excess = 0;
+        for (int32_t i = 0; i < broad->chunk_count[0]; i++) {
+            const qpc_broad_chunk *c = &broad->chunks[i];
+            if (c->part != s) continue;
+            drift = fmax(drift, c->drift);
+            excess = fmax(excess, c->excess);
+        }
+        // A reach that alternates between calls shall not matter either.
+        double reach = ((broad->cover - broad->reach) * p->def.radius);
+        p->margin = choose_margin(broad, p, drift, excess) + (float)reach;
         p->seen_before = p->seen;
         p->seen = 0;
     }

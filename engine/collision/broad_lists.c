@@ -6,6 +6,8 @@
 /// at once; items that share a vertex drop out here, once a list.
 #include "engine/collision/broad_work.h"
 
+#include <string.h>
+
 enum { TASKS_A_SLICE = 16, STACK = 320, LEAF_PAIRS = QPC_BOX_LANES * QPC_BOX_LANES, FLUSH = 1024 };
 
 // ---- tasks ----
@@ -284,28 +286,51 @@ qpc_status qpc_broad_list(qpc_broad *broad, const qpc_parallel *parallel, bool *
 
 // ---- filter ----
 
+/// Pairs of [from, to) whose boxes touch, to *ret; their number.
+static int32_t keep_touching(const qpc_pair *from, const qpc_pair *to, const qpc_fbox *box_a,
+                             const qpc_fbox *box_b, float grow, qpc_pair *ret) {
+    int32_t n = 0;
+    if (grow > 0)
+        for (; from < to; from++) {
+            ret[n] = *from;
+            n += touch(&box_a[from->a], &box_b[from->b], grow);
+        }
+    else
+        for (; from < to; from++) {
+            qpc_f4 in = f4_load(box_a[from->a].lo);
+            ret[n] = *from;
+            n += m4_bits(m4_and(f4_le(in, f4_load(box_b[from->b].hi)),
+                                f4_le(f4_load(box_b[from->b].lo), f4_load(box_a[from->a].hi)))) ==
+                 15;
+        }
+    return n;
+}
+
 static bool filter_list(const qpc_broad *broad, qpc_broad_slice *slice, int list) {
     const qpc_pairs *fat = &slice->fat[list];
     const qpc_broad_segments *segments = &slice->segments[list];
     qpc_pairs *out = &slice->out[list];
-    const qpc_fbox *box_a = broad->box[list ? EDGE : VERTEX],
-                   *box_b = broad->box[list ? EDGE : TRIANGLE];
-    const int32_t *id_a = broad->id[list ? EDGE : VERTEX],
-                  *id_b = broad->id[list ? EDGE : TRIANGLE];
+    const int kind_a = list ? EDGE : VERTEX, kind_b = list ? EDGE : TRIANGLE;
     out->count = 0;
     if (fat->count == 0) return true;
     if (fat->count > out->capacity && !qpc_array_reserve(out, fat->capacity)) return false;
     int32_t n = 0;
-    for (int32_t s = 0; s < segments->count; s++) {
+    if (broad->exact) {
+        n = fat->count;
+        memcpy(out->data, fat->data, (size_t)n * sizeof *out->data);
+    }
+    for (int32_t s = 0; s < segments->count && !broad->exact; s++) {
         int32_t end = s + 1 < segments->count ? segments->data[s + 1].first : fat->count;
         float grow = round_up(broad->reach * segments->data[s].radius);
-        for (int32_t i = segments->data[s].first; i < end; i++) {
-            qpc_pair p = fat->data[i];
-            int32_t a = id_a[p.a], b = id_b[p.b];
-            bool turn = list && a > b;
-            out->data[n] = (qpc_pair){turn ? b : a, turn ? a : b};
-            n += touch(&box_a[p.a], &box_b[p.b], grow);
-        }
+        n += keep_touching(fat->data + segments->data[s].first, fat->data + end, broad->box[kind_a],
+                           broad->box[kind_b], grow, out->data + n);
+    }
+    // From slots to numbers.
+    const int32_t *id_a = broad->id[kind_a], *id_b = broad->id[kind_b];
+    for (int32_t i = 0; i < n; i++) {
+        int32_t a = id_a[out->data[i].a], b = id_b[out->data[i].b];
+        bool turn = list && a > b;
+        out->data[i] = (qpc_pair){turn ? b : a, turn ? a : b};
     }
     out->count = n;
     return true;

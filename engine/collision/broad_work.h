@@ -28,14 +28,16 @@ typedef struct qpc_broad_part { // a surface
     double length;            // mean extent of the triangles when last built, m
     double seen, seen_before; // largest motion of one update since the lists were last made, and
                               // between the last two times
+    double pass_margin;       // that several updates over one step have needed, m
     float margin;             // of the fat boxes, m
 } qpc_broad_part;
 
 typedef struct qpc_broad_chunk { // of the passes over boxes
     int32_t part, kind, first, count;
-    bool finite, inside;          // of vertices: all finite, all within their fat boxes
-    double step, low[3], high[3]; // m: largest motion by coordinate, where vertices are
-    double drift;                 // m: largest way from the middle of a fat box
+    // Of vertices: all finite; m: largest motion by coordinate, where they are, farthest way from
+    // the middle of a fat box, farthest way out of one (negative: all are inside)
+    bool finite;
+    double step, low[3], high[3], drift, excess;
 } qpc_broad_chunk;
 
 /// Two nodes of two trees to be walked together; the same node of the same tree: within it.
@@ -73,6 +75,7 @@ struct qpc_broad {
     qpc_fbox *fat;          // (vertex slots) what the lists are good for
     int32_t *id[KINDS];     // (slots) global number of the item (vertex: node), or -1
     int32_t *corner[KINDS]; // triangle, edge: (slots x 3, x 2) vertex slots; NULL for vertices
+    bool exact;             // the lists were made of this update's own boxes
     bool listed;            // the lists can be used again
     int32_t list_age;       // updates since they were made, 0: not known
     double cover;           // reach of static boxes in the lists

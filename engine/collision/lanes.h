@@ -1,5 +1,6 @@
-/// Four floats at once: SSE where it is the baseline (x86-64), plain C elsewhere or if
-/// QPC_PORTABLE_LANES is defined. Both give the same bits: only min, max, add, sub and compare.
+/// Four floats, or three doubles, at once: SSE where it is the baseline (x86-64), plain C elsewhere or if
+/// QPC_PORTABLE_LANES is defined. Both give the same bits: each
+/// operation rounds once or not at all.
 #ifndef QPC_ENGINE_COLLISION_LANES_H
 #define QPC_ENGINE_COLLISION_LANES_H
 
@@ -21,6 +22,43 @@ static inline qpc_m4 m4_and(qpc_m4 a, qpc_m4 b) { return _mm_and_ps(a, b); }
 static inline unsigned m4_bits(qpc_m4 a) { return (unsigned)_mm_movemask_ps(a); }
 static inline void f4_transpose(qpc_f4 row[4]) {
     _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+}
+
+typedef struct qpc_d3 { // x y, z and a number without meaning
+    __m128d xy, z;
+} qpc_d3;
+typedef __m128d qpc_md3;
+
+#define QPC_D3_BOTH(op, a, b) ((qpc_d3){op((a).xy, (b).xy), op((a).z, (b).z)})
+static inline qpc_d3 d3_load(const double *p) {
+    return (qpc_d3){_mm_loadu_pd(p), _mm_load_sd(p + 2)};
+}
+static inline void d3_store(double *p, qpc_d3 a) {
+    _mm_storeu_pd(p, a.xy);
+    _mm_store_sd(p + 2, a.z);
+}
+static inline qpc_d3 d3_all(double s) { return (qpc_d3){_mm_set1_pd(s), _mm_set1_pd(s)}; }
+static inline qpc_d3 d3_min(qpc_d3 a, qpc_d3 b) { return QPC_D3_BOTH(_mm_min_pd, a, b); }
+static inline qpc_d3 d3_max(qpc_d3 a, qpc_d3 b) { return QPC_D3_BOTH(_mm_max_pd, a, b); }
+static inline qpc_d3 d3_add(qpc_d3 a, qpc_d3 b) { return QPC_D3_BOTH(_mm_add_pd, a, b); }
+static inline qpc_d3 d3_sub(qpc_d3 a, qpc_d3 b) { return QPC_D3_BOTH(_mm_sub_pd, a, b); }
+static inline qpc_d3 d3_mul(qpc_d3 a, qpc_d3 b) { return QPC_D3_BOTH(_mm_mul_pd, a, b); }
+static inline qpc_d3 d3_abs(qpc_d3 a) {
+    __m128d sign = _mm_set1_pd(-0.0);
+    return (qpc_d3){_mm_andnot_pd(sign, a.xy), _mm_andnot_pd(sign, a.z)};
+}
+/// All of x, y, z are at most those of b; gathered by md3_and, asked by md3_true.
+static inline qpc_md3 d3_le(qpc_d3 a, qpc_d3 b) {
+    // The number without meaning counts as z does.
+    __m128d z = _mm_cmple_sd(a.z, b.z);
+    return _mm_and_pd(_mm_cmple_pd(a.xy, b.xy), _mm_unpacklo_pd(z, z));
+}
+static inline qpc_md3 md3_and(qpc_md3 a, qpc_md3 b) { return _mm_and_pd(a, b); }
+static inline int md3_true(qpc_md3 a) { return _mm_movemask_pd(a) == 3; }
+/// Rounded to nearest, the fourth lane 0.
+static inline qpc_f4 d3_float(qpc_d3 a) {
+    return _mm_movelh_ps(_mm_cvtpd_ps(a.xy),
+                         _mm_cvtpd_ps(_mm_unpacklo_pd(a.z, _mm_setzero_pd())));
 }
 
 #else
@@ -59,6 +97,36 @@ static inline void f4_transpose(qpc_f4 row[4]) {
         }
 }
 #undef QPC_F4_EACH
+
+typedef struct qpc_d3 {
+    double v[3];
+} qpc_d3;
+typedef int qpc_md3;
+
+#define QPC_D3_EACH(expression)                                                                    \
+    qpc_d3 r;                                                                                      \
+    for (int i = 0; i < 3; i++) r.v[i] = (expression);                                             \
+    return r
+static inline qpc_d3 d3_load(const double *p) { QPC_D3_EACH(p[i]); }
+static inline void d3_store(double *p, qpc_d3 a) {
+    for (int i = 0; i < 3; i++) p[i] = a.v[i];
+}
+static inline qpc_d3 d3_all(double s) { QPC_D3_EACH(s); }
+static inline qpc_d3 d3_min(qpc_d3 a, qpc_d3 b) { QPC_D3_EACH(a.v[i] < b.v[i] ? a.v[i] : b.v[i]); }
+static inline qpc_d3 d3_max(qpc_d3 a, qpc_d3 b) { QPC_D3_EACH(a.v[i] > b.v[i] ? a.v[i] : b.v[i]); }
+static inline qpc_d3 d3_add(qpc_d3 a, qpc_d3 b) { QPC_D3_EACH(a.v[i] + b.v[i]); }
+static inline qpc_d3 d3_sub(qpc_d3 a, qpc_d3 b) { QPC_D3_EACH(a.v[i] - b.v[i]); }
+static inline qpc_d3 d3_mul(qpc_d3 a, qpc_d3 b) { QPC_D3_EACH(a.v[i] * b.v[i]); }
+static inline qpc_d3 d3_abs(qpc_d3 a) { QPC_D3_EACH(a.v[i] < 0 ? -a.v[i] : a.v[i]); }
+static inline qpc_md3 d3_le(qpc_d3 a, qpc_d3 b) {
+    return (a.v[0] <= b.v[0]) & (a.v[1] <= b.v[1]) & (a.v[2] <= b.v[2]);
+}
+static inline qpc_md3 md3_and(qpc_md3 a, qpc_md3 b) { return a & b; }
+static inline int md3_true(qpc_md3 a) { return a; }
+static inline qpc_f4 d3_float(qpc_d3 a) {
+    return (qpc_f4){{(float)a.v[0], (float)a.v[1], (float)a.v[2], 0}};
+}
+#undef QPC_D3_EACH
 #endif
 
 #endif

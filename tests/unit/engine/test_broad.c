@@ -265,6 +265,31 @@ static void lists_are_reused_while_things_move_little(void **state) {
     clear(&s);
 }
 
+static void passes_over_a_fast_step_share_lists(void **state) {
+    (void)state;
+    scene s = {0};
+    one_sheet(&s, 0.003);
+    double *x = calloc((size_t)s.nodes, 3 * sizeof *x);
+    qpc_broad *broad = NULL;
+    qpc_error err = {0};
+    assert_ok(qpc_broad_create(s.surface, s.count, s.x0, 1 << 24, &broad, &err), &err);
+    surfaces_sheet_at(SURFACES_FOLD, N, 0.3, s.x1);
+    for (int step = 0; step < 30; step++) {
+        move_to(&s, SURFACES_FOLD, 0.3 + 0.01 * step); // half an edge and more
+        if (step == 10) qpc_broad_counts_reset(broad);
+        assert_ok(qpc_broad_update(broad, s.x0, s.x0, 1.25, NULL, &err), &err);
+        for (int pass = 0; pass < 4; pass++) { // the QP moves nodes a little from pass to pass
+            for (int32_t i = 0; i < 3 * s.nodes; i++) x[i] = s.x1[i] + 2e-4 * (uniform() - 0.5);
+            assert_ok(qpc_broad_update(broad, s.x0, x, 0.95, NULL, &err), &err);
+        }
+    }
+    qpc_broad_counts c = qpc_broad_get_counts(broad);
+    assert_true(c.list_builds >= 20 && c.list_builds <= 30);
+    qpc_broad_destroy(broad);
+    free(x);
+    clear(&s);
+}
+
 static void loose_trees_are_built_again(void **state) {
     (void)state;
     scene s = {0};
@@ -338,7 +363,7 @@ static uint64_t run_threads(int32_t threads, qpc_broad_counts *ret) {
     surfaces_sheet_at(SURFACES_TWIST, N, 0.5, s.x1);
     uint64_t hash = 0;
     for (int step = 0; step < 12; step++) {
-        move_to(&s, SURFACES_TWIST, 0.5 + (step < 4 ? 0.05 * step : 0.2 + 1e-3 * step));
+        move_to(&s, SURFACES_TWIST, 0.5 + (step < 4 ? 0.05 * step : 0.2 + 2e-4 * step));
         if (step == 8) tear(s.x0), tear(s.x1); // and back with the next step
         assert_ok(qpc_broad_update(broad, s.x0, s.x1, 1, threads > 0 ? &parallel : NULL, &err),
                   &err);
@@ -554,6 +579,7 @@ int main(void) {
         cmocka_unit_test(trees_of_any_size_hold_each_item_once),
         cmocka_unit_test(static_trees_are_never_refitted),
         cmocka_unit_test(lists_are_reused_while_things_move_little),
+        cmocka_unit_test(passes_over_a_fast_step_share_lists),
         cmocka_unit_test(loose_trees_are_built_again),
         cmocka_unit_test(the_origin_follows_what_flies_off),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
