@@ -3,8 +3,8 @@
 ///
 ///     bench_broad [--rounds N] [--quick] [--commit ID] [--csv FILE]
 ///
-/// Times are medians of thread CPU time, of wall time with two threads. Counts are exact and the
-/// same in every round. See docs/benchmarks.md.
+/// Times are medians of thread CPU time, on two threads the best wall time. Counts are exact and the
+/// and the same in every round. See docs/benchmarks.md.
 #include "bench/octree.h"
 #include "engine/collision/broad_work.h"
 #include "tests/support/surfaces.h"
@@ -292,11 +292,13 @@ static void run_cold(const char *name, const surfaces_scene *s, double radius, b
     f.fat = (int64_t)qpc_broad_get_counts(broad).fat_pairs / 3; // three updates since the reset
     f.bytes = qpc_broad_bytes(broad);
     f.ms = median(one, rounds);
-    f.two_ms = median(pair, rounds);
+    f.two_ms = pair[0]; // the best: other work on the machine counts against wall time
+    for (int i = 0; i < rounds; i++) f.two_ms = fmin(f.two_ms, pair[i]);
     f.boxes_ms = median(boxes, rounds);
     if (with_octree) run_octree(s, radius, broad, &f);
     double pairs = (double)(f.vt + f.ee);
-    printf("%-8s cold   %7d triangles: VT %lld + EE %lld pairs; %.2f ms one thread, %.2f ms (wall) "
+    printf("%-8s cold   %7d triangles: VT %lld + EE %lld pairs; %.2f ms one thread, %.2f ms (wall, "
+           "best) "
            "two; boxes and refit %.2f; %.0f box tests, %.1f ns a pair\n",
            name, (int)f.triangles, (long long)f.vt, (long long)f.ee, f.ms, f.two_ms, f.boxes_ms,
            f.box_tests, 1e6 * f.ms / pairs);

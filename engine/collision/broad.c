@@ -138,8 +138,11 @@ static void keep_rest(qpc_broad *broad, qpc_broad_part *p, const double *x) {
 qpc_status qpc_broad_create(const qpc_broad_surface *surfaces, int32_t surface_count,
                             const double *x, int64_t max_pairs, qpc_broad **ret, qpc_error *err) {
     qpc_broad *broad = qpc_calloc(1, sizeof *broad);
-    if (broad != NULL) broad->parts = qpc_calloc((size_t)surface_count, sizeof *broad->parts);
-    if (broad == NULL || broad->parts == NULL) {
+    if (broad != NULL) {
+        broad->parts = qpc_calloc((size_t)surface_count, sizeof *broad->parts);
+        broad->by_node = qpc_alloc_array((size_t)surface_count, sizeof *broad->by_node);
+    }
+    if (broad == NULL || broad->parts == NULL || broad->by_node == NULL) {
         qpc_broad_destroy(broad);
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d surfaces", (int)surface_count);
     }
@@ -153,6 +156,12 @@ qpc_status qpc_broad_create(const qpc_broad_surface *surfaces, int32_t surface_c
     if (status != QPC_OK) {
         qpc_broad_destroy(broad);
         return status;
+    }
+    for (int32_t s = 0; s < surface_count; s++) { // mostly in order already
+        int32_t i = s;
+        for (; i > 0 && surfaces[broad->by_node[i - 1]].first_node > surfaces[s].first_node; i--)
+            broad->by_node[i] = broad->by_node[i - 1];
+        broad->by_node[i] = s;
     }
     broad->x0 = broad->x1 = x;
     for (int32_t s = 0; s < surface_count; s++) {
@@ -187,6 +196,7 @@ void qpc_broad_destroy(qpc_broad *broad) {
     qpc_free(broad->fat);
     qpc_free(broad->chunks);
     qpc_free(broad->slices);
+    qpc_free(broad->by_node);
     qpc_free(broad->parts);
     qpc_free(broad);
 }
@@ -323,11 +333,18 @@ void qpc_broad_edge(const qpc_broad *broad, int32_t e, int32_t *ret_surface, int
 }
 
 int32_t qpc_broad_node_surface(const qpc_broad *broad, int32_t node) {
-    for (int32_t s = 0; s < broad->part_count; s++) {
-        int64_t local = (int64_t)node - broad->parts[s].def.first_node;
-        if (local >= 0 && local < broad->parts[s].node_count) return s;
+    int32_t low = 0, high = broad->part_count - 1;
+    while (low < high) {
+        int32_t mid = low + (high - low + 1) / 2;
+        if (broad->parts[broad->by_node[mid]].def.first_node <= node)
+            low = mid;
+        else
+            high = mid - 1;
     }
-    return -1;
+    if (broad->part_count == 0) return -1;
+    const qpc_broad_part *p = &broad->parts[broad->by_node[low]];
+    int64_t local = (int64_t)node - p->def.first_node;
+    return local >= 0 && local < p->node_count ? broad->by_node[low] : -1;
 }
 
 qpc_broad_counts qpc_broad_get_counts(const qpc_broad *broad) {
@@ -338,7 +355,8 @@ void qpc_broad_counts_reset(qpc_broad *broad) {
 }
 
 size_t qpc_broad_bytes(const qpc_broad *broad) {
-    size_t bytes = sizeof *broad + (size_t)broad->part_count * sizeof *broad->parts;
+    size_t bytes =
+        sizeof *broad + (size_t)broad->part_count * (sizeof *broad->parts + sizeof *broad->by_node);
     for (int32_t s = 0; s < broad->part_count; s++) {
         const qpc_broad_part *p = &broad->parts[s];
         for (int kind = 0; kind < KINDS; kind++) bytes += qpc_boxtree_bytes(&p->tree[kind]);

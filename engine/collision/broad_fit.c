@@ -278,18 +278,19 @@ static float choose_margin(const qpc_broad *broad, qpc_broad_part *p, double dri
 }
 
 static void choose_margins(qpc_broad *broad) {
-    for (int32_t s = 0; s < broad->part_count; s++) {
-        qpc_broad_part *p = &broad->parts[s];
-        if (p->def.motion == QPC_STATIC) continue;
+    for (int32_t i = 0, end; i < broad->chunk_count[0]; i = end) {
+        // Chunks of a surface are next to each other.
+        qpc_broad_part *p = &broad->parts[broad->chunks[i].part];
         double drift = 0, excess = 0;
-        for (int32_t i = 0; i < broad->chunk_count[0]; i++) {
-            const qpc_broad_chunk *c = &broad->chunks[i];
-            if (c->part != s) continue;
-            drift = fmax(drift, c->drift);
-            excess = fmax(excess, c->excess);
+        for (end = i;
+             end < broad->chunk_count[0] && broad->chunks[end].part == broad->chunks[i].part;
+             end++) {
+            drift = fmax(drift, broad->chunks[end].drift);
+            excess = fmax(excess, broad->chunks[end].excess);
         }
+        if (p->def.motion == QPC_STATIC) continue;
         // A reach that alternates between calls shall not matter either.
-        double reach = ((broad->cover - broad->reach) * p->def.radius);
+        double reach = (broad->cover - broad->reach) * p->def.radius;
         p->margin = choose_margin(broad, p, drift, excess) + (float)reach;
         p->seen_before = p->seen;
         p->seen = 0;

@@ -40,6 +40,9 @@ static bool push_roots(qpc_broad *broad, int32_t s, int32_t t) {
                     : q->def.motion == QPC_STATIC ? q->def.radius
                                                   : 0;
     float grow = round_up(broad->cover * radius);
+    // All vertices and edges are within the triangles: one test for surfaces that are far apart.
+    broad->counts.box_tests++;
+    if (!touch(&p->tree[TRIANGLE].node[1], &q->tree[TRIANGLE].node[1], grow)) return true;
     static const uint8_t kind[3][2] = {{VERTEX, TRIANGLE}, {TRIANGLE, VERTEX}, {EDGE, EDGE}};
     for (int k = 0; k < 3; k++) {
         if (s == t && k == 1) continue;

@@ -68,6 +68,7 @@ struct qpc_broad {
     qpc_broad_chunk *chunks;
     qpc_broad_slice *slices;
     qpc_broad_tasks tasks[2]; // second: scratch
+    int32_t *by_node;         // (parts) in the order of their nodes
     int64_t max_pairs;
     double origin[3]; // of all boxes, m
     int32_t slot_count[KINDS];

@@ -118,6 +118,48 @@ static void random_soups_match_brute_force(void **state) {
     }
 }
 
+static void many_small_surfaces_in_any_order(void **state) {
+    (void)state;
+    enum { MANY = 150 };
+    qpc_broad_surface surface[MANY];
+    const double low[3] = {0, 0, 0}, high[3] = {0.1, 0.1, 0.1};
+    generated g = {0};
+    assert_true(generate_box(&g, low, high));
+    qpc_mesh *mesh = generated_mesh(&g);
+    double *x = calloc(MANY * 8, 3 * sizeof *x);
+    for (int i = 0; i < MANY; i++) {
+        int place = (i * 77) % MANY; // nodes are not in the order of the surfaces
+        surface[i] = (qpc_broad_surface){(qpc_motion_kind)(i % 3), 8 * place, mesh, 0.002};
+        for (int d = 0; d < 3; d++) {
+            double at = uniform();
+            for (int k = 0; k < 8; k++) x[3 * (8 * place + k) + d] = at + g.x.data[3 * k + d];
+        }
+    }
+    qpc_broad *broad = NULL;
+    qpc_error err = {0};
+    surfaces_pairs found = {0}, least = {0}, most = {0};
+    assert_ok(qpc_broad_create(surface, MANY, x, 1 << 20, &broad, &err), &err);
+    assert_ok(qpc_broad_update(broad, x, x, 1, NULL, &err), &err);
+    assert_true(surfaces_brute(surface, MANY, x, x, 1, 0x1p-18, &least, &most));
+    assert_true(surfaces_found(broad, &found));
+    assert_true(surfaces_contained(&least.vt, &found.vt) &&
+                surfaces_contained(&found.vt, &most.vt));
+    assert_true(surfaces_contained(&least.ee, &found.ee) &&
+                surfaces_contained(&found.ee, &most.ee));
+    assert_true(found.vt.count > 100);
+    for (int i = 0; i < MANY; i++)
+        for (int k = 0; k < 8; k++)
+            assert_int_equal(qpc_broad_node_surface(broad, surface[i].first_node + k), i);
+    assert_int_equal(qpc_broad_node_surface(broad, -1), -1);
+    surfaces_pairs_fini(&found);
+    surfaces_pairs_fini(&least);
+    surfaces_pairs_fini(&most);
+    qpc_broad_destroy(broad);
+    qpc_mesh_unref(mesh);
+    generated_fini(&g);
+    free(x);
+}
+
 static void numbers_lead_back_to_features(void **state) {
     (void)state;
     scene s = {0};
@@ -575,6 +617,7 @@ static void failing_memory_leaves_it_usable(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_soups_match_brute_force),
+        cmocka_unit_test(many_small_surfaces_in_any_order),
         cmocka_unit_test(numbers_lead_back_to_features),
         cmocka_unit_test(trees_of_any_size_hold_each_item_once),
         cmocka_unit_test(static_trees_are_never_refitted),
