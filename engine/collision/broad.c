@@ -277,6 +277,9 @@ qpc_status qpc_broad_update(qpc_broad *broad, const double *x0, const double *x1
     broad->x1 = x1;
     broad->reach = reach;
     qpc_status status = find(broad, parallel, err);
+#ifdef QPC_VALIDATE
+    if (status == QPC_OK && !qpc_broad_check(broad, err)) status = QPC_ERR_INTERNAL;
+#endif
     if (status != QPC_OK) {
         broad->listed = false;
         empty(broad);

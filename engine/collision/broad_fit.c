@@ -12,7 +12,7 @@
 // How many updates fat boxes shall be good for, and how wide a margin may be at most, in mean
 // lengths of an edge; below LEAST updates a margin does not pay. Trees are built again when they
 // have grown LOOSE times as wide. Measured: bench/broad.c.
-static const double LIFE = 8, WIDEST = 0.12, LEAST = 2, LOOSE = 1.5;
+static const double LIFE = 8, WIDEST = 0.1, LEAST = 2, LOOSE = 1.5;
 
 // ---- boxes of the motion ----
 
