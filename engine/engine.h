@@ -6,6 +6,7 @@
 #ifndef QPC_ENGINE_ENGINE_H
 #define QPC_ENGINE_ENGINE_H
 
+#include "base/parallel.h"
 #include "base/status.h"
 #include "base/value.h"
 #include "engine/geometry/mesh.h"
@@ -33,6 +34,7 @@ typedef struct qpc_world_env {
     qpc_mesh_lookup mesh_lookup;
     qpc_substep_sink substep; // NULL: not wanted
     qpc_world_limits limits;
+    const qpc_parallel *parallel; // who helps with slices of a large step; referenced. NULL: nobody
 } qpc_world_env;
 
 enum { QPC_SCENE_PAIRS_MAX = 16 };

@@ -164,6 +164,7 @@ qpc_status qpc_actor_create(const qpc_actor_env *env, const qpc_value *scene, co
         .mesh_lookup = lookup_mesh,
         .substep = settings.substeps ? on_substep : NULL,
         .limits = {.max_nodes = env->max_nodes},
+        .parallel = env->pool != NULL ? qpc_pool_parallel(env->pool) : NULL,
     };
     status = qpc_world_create(scene, &world_env, &actor->world, scene_report, err);
     if (status == QPC_OK) status = check_memory(actor, err);

@@ -6,7 +6,9 @@
 /// (cable vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge.
 /// It keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance
 /// test of a step share one broad phase; lists depend on positions only, never on time or thread.
-/// One thread at a time. After warm-up nothing is allocated.
+/// One thread at a time; tests are split over helping threads if there are some
+/// (qpc_detector_set_parallel), with the same bits on any number. After warm-up nothing is
+/// allocated.
 ///
 /// Self pairs: edges that share a vertex are left out; pairs nearer along the rest shape than
 /// self_exclusion get separation min(0.01 (r_i + r_j), their present distance) and the flag
@@ -14,6 +16,7 @@
 #ifndef QPC_ENGINE_COLLISION_DETECT_H
 #define QPC_ENGINE_COLLISION_DETECT_H
 
+#include "base/parallel.h"
 #include "base/status.h"
 #include "engine/collision/contact.h"
 #include "engine/geometry/mesh.h"
@@ -44,6 +47,8 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
                                int32_t node_count, int64_t max_candidates, qpc_detector **ret,
                                qpc_error *err);
 void qpc_detector_destroy(qpc_detector *detector);
+/// Who helps from now on; referenced. NULL: nobody, as at the start.
+void qpc_detector_set_parallel(qpc_detector *detector, const qpc_parallel *parallel);
 
 /// Contacts of the positions x with distance < reach * separation (reach about 1.05 to 1.25),
 /// each closest feature pair once, filtered to real local minima of distance (no internal edges of

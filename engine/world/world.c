@@ -256,6 +256,7 @@ static qpc_status make_detector(qpc_world *w, const qpc_scene_def *def, qpc_erro
     }
     int64_t most = w->env.limits.max_candidates > 0 ? w->env.limits.max_candidates : 20000000;
     qpc_status st = qpc_detector_create(surfaces, w->body_count, w->x, w->node_count, most, &w->detector, err);
+    if (st == QPC_OK) qpc_detector_set_parallel(w->detector, w->env.parallel);
     qpc_free(surfaces);
     return st;
 }
