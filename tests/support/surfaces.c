@@ -306,7 +306,9 @@ static bool push_item(items *list, const qpc_broad_surface *s, int32_t surface, 
 static double gap(const item *a, const item *b, const qpc_broad_surface *surface) {
     double gap = -INFINITY;
     for (int d = 0; d < 3; d++) {
-        gap = fmax(gap, fmax(a->lo[d] - b->hi[d], b->lo[d] - a->hi[d]));
+        double below = a->lo[d] - b->hi[d], above = b->lo[d] - a->hi[d];
+        double larger = below > above ? below : above;
+        gap = larger > gap ? larger : gap;
         if (gap > 0.01) return INFINITY; // beyond any slack
     }
     if (surface[a->surface].motion != QPC_DYNAMIC && surface[b->surface].motion != QPC_DYNAMIC)
