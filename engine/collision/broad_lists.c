@@ -126,31 +126,38 @@ static unsigned leaf_mask(const qpc_box_leaf *a, const qpc_box_leaf *b, float gr
     return mask;
 }
 
-static inline bool shared(const walk *w, int32_t a, int32_t b, int corners_a, int corners_b) {
-    const int32_t *p = corners_a == 1 ? &a : w->corner_a + (int64_t)corners_a * a;
-    const int32_t *q = corners_b == 1 ? &b : w->corner_b + (int64_t)corners_b * b;
-    bool any = false;
-    for (int i = 0; i < corners_a; i++)
-        for (int k = 0; k < corners_b; k++) any |= p[i] == q[k];
-    return any;
+/// Which of them share a vertex: items of one surface. corners_*: of the items.
+static inline unsigned shared_mask(const walk *w, int32_t a, int32_t b, int corners_a,
+                                   int corners_b) {
+    if (corners_a == 2)
+        return i4_pairs_share(w->corner_a + 2 * (int64_t)a, w->corner_b + 2 * (int64_t)b);
+    // Vertices are a, a + 1, a + 2, a + 3.
+    QPC_ASSERT(corners_a == 1 && corners_b == 3);
+    unsigned mask = 0;
+    for (int k = 0; k < QPC_BOX_LANES; k++)
+        for (int i = 0; i < 3; i++) {
+            unsigned lane = (unsigned)(w->corner_b[3 * ((int64_t)b + k) + i] - a);
+            mask |= (unsigned)(lane < 4) << (4 * k + (int)(lane & 3));
+        }
+    return mask;
 }
 
-/// Pairs of two leaves; false when memory is out. corners_*: constants, so that loops unroll.
+/// Pairs of two leaves; false when memory is out. corners_*: constants, so that code is made for
+/// each.
 static inline bool leaf_pairs(walk *w, int32_t la, int32_t lb, int corners_a, int corners_b) {
     unsigned mask = leaf_mask(&w->a->leaf[la], &w->b->leaf[lb], w->grow);
     if (w->same && la == lb) mask &= 0x7310; // bit 4 k + i with i < k
+    int32_t a = w->slot_a + QPC_BOX_LANES * la, b = w->slot_b + QPC_BOX_LANES * lb;
+    if (w->self && mask != 0) mask &= ~shared_mask(w, a, b, corners_a, corners_b);
     if (mask == 0) return true;
     qpc_pairs *out = w->out;
     if (!qpc_array_reserve(out, (int64_t)out->count + LEAF_PAIRS)) return false;
-    int32_t a = w->slot_a + QPC_BOX_LANES * la, b = w->slot_b + QPC_BOX_LANES * lb;
-    int32_t n = out->count;
     for (; mask != 0; mask &= mask - 1) {
         int bit = __builtin_ctz(mask);
         qpc_pair p = {a + (bit & 3), b + (bit >> 2)};
-        out->data[n] = corners_a == 3 ? (qpc_pair){p.b, p.a} : p; // vertices come first
-        n += !(w->self && shared(w, p.a, p.b, corners_a, corners_b));
+        // Vertices come first.
+        out->data[out->count++] = corners_a == 3 ? (qpc_pair){p.b, p.a} : p;
     }
-    out->count = n;
     return true;
 }
 

@@ -4,6 +4,8 @@
 #ifndef QPC_ENGINE_COLLISION_LANES_H
 #define QPC_ENGINE_COLLISION_LANES_H
 
+#include <stdint.h>
+
 #if defined(__SSE2__) && !defined(QPC_PORTABLE_LANES)
 #include <emmintrin.h>
 
@@ -22,6 +24,24 @@ static inline qpc_m4 m4_and(qpc_m4 a, qpc_m4 b) { return _mm_and_ps(a, b); }
 static inline unsigned m4_bits(qpc_m4 a) { return (unsigned)_mm_movemask_ps(a); }
 static inline void f4_transpose(qpc_f4 row[4]) {
     _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+}
+
+/// Which of four pairs of numbers share one with which of four others: bit 4 k + i for pair i of a,
+/// k of b. a, b: (4 x 2).
+static inline unsigned i4_pairs_share(const int32_t *a, const int32_t *b) {
+    __m128 v = _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)(const void *)a));
+    __m128 w = _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)(const void *)(a + 4)));
+    __m128i first = _mm_castps_si128(_mm_shuffle_ps(v, w, _MM_SHUFFLE(2, 0, 2, 0)));
+    __m128i second = _mm_castps_si128(_mm_shuffle_ps(v, w, _MM_SHUFFLE(3, 1, 3, 1)));
+    unsigned mask = 0;
+    for (int k = 0; k < 4; k++) {
+        __m128i c = _mm_set1_epi32(b[2 * k]), d = _mm_set1_epi32(b[2 * k + 1]);
+        __m128i same = _mm_or_si128(
+            _mm_or_si128(_mm_cmpeq_epi32(first, c), _mm_cmpeq_epi32(second, c)),
+            _mm_or_si128(_mm_cmpeq_epi32(first, d), _mm_cmpeq_epi32(second, d)));
+        mask |= (unsigned)_mm_movemask_ps(_mm_castsi128_ps(same)) << (4 * k);
+    }
+    return mask;
 }
 
 typedef struct qpc_d3 { // x y, z and a number without meaning
@@ -97,6 +117,15 @@ static inline void f4_transpose(qpc_f4 row[4]) {
         }
 }
 #undef QPC_F4_EACH
+static inline unsigned i4_pairs_share(const int32_t *a, const int32_t *b) {
+    unsigned mask = 0;
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 4; i++)
+            mask |= (unsigned)((a[2 * i] == b[2 * k]) | (a[2 * i + 1] == b[2 * k]) |
+                               (a[2 * i] == b[2 * k + 1]) | (a[2 * i + 1] == b[2 * k + 1]))
+                    << (4 * k + i);
+    return mask;
+}
 
 typedef struct qpc_d3 {
     double v[3];
