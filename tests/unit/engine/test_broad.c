@@ -285,6 +285,26 @@ static void static_trees_are_never_refitted(void **state) {
     clear(&s);
 }
 
+static void a_larger_reach_of_what_stands_still_is_noticed(void **state) {
+    (void)state;
+    scene s = {0};
+    // No box of the dynamic surface depends on the reach.
+    add_soup(&s, QPC_DYNAMIC, 80, 0.2, 0);
+    add_soup(&s, QPC_STATIC, 80, 0.2, 0.03);
+    place(&s, 1, 0, 0);
+    qpc_broad *broad = NULL;
+    qpc_error err = {0};
+    assert_ok(qpc_broad_create(s.surface, s.count, s.x0, 1 << 20, &broad, &err), &err);
+    const double reach[4] = {0.2, 1, 0.5, 2};
+    for (int i = 0; i < 4; i++) {
+        assert_ok(qpc_broad_update(broad, s.x0, s.x0, reach[i], NULL, &err), &err);
+        compare(broad, &s, s.x0, s.x0, reach[i], 1);
+    }
+    assert_int_equal(qpc_broad_get_counts(broad).list_builds, 3); // a smaller one needs none
+    qpc_broad_destroy(broad);
+    clear(&s);
+}
+
 static void lists_are_reused_while_things_move_little(void **state) {
     (void)state;
     scene s = {0};
@@ -621,6 +641,7 @@ int main(void) {
         cmocka_unit_test(numbers_lead_back_to_features),
         cmocka_unit_test(trees_of_any_size_hold_each_item_once),
         cmocka_unit_test(static_trees_are_never_refitted),
+        cmocka_unit_test(a_larger_reach_of_what_stands_still_is_noticed),
         cmocka_unit_test(lists_are_reused_while_things_move_little),
         cmocka_unit_test(passes_over_a_fast_step_share_lists),
         cmocka_unit_test(loose_trees_are_built_again),
