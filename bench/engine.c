@@ -9,6 +9,7 @@
 // hands every state to the independent checker, outside the time measured. --csv appends one line a
 // scene; bench/compare.py compares two such files. How figures are made: docs/benchmarks.md.
 #include "base/mem.h"
+#include "bench/machine.h"
 #include "tests/support/scenes.h"
 
 #include <errno.h>
@@ -130,28 +131,6 @@ static run summarise(const run *runs, int n) {
 #undef TIME
     return s;
 }
-static void cpu_model(char *ret, size_t size) {
-    char line[256];
-    (void)snprintf(ret, size, "unknown CPU");
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        char *value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
-        value[strcspn(value, "\n")] = 0;
-        (void)snprintf(ret, size, "%s", value + 2);
-        break;
-    }
-    if (f != NULL) (void)fclose(f);
-    for (char *c = ret; *c; c++)
-        if (*c == ',') *c = ' ';
-}
-static const char *compiler(void) {
-#ifdef __clang__
-    return "clang " __clang_version__;
-#else
-    return "gcc " __VERSION__;
-#endif
-}
 static void print_run(const char *name, double dt, const run *r) {
     double n = (double)r->steps;
     printf("%s: dt %g ms, %lld steps, %.0f steps/s of CPU (real time x %.0f), state %016llx\n", name,
@@ -193,8 +172,8 @@ static bool append_csv(const char *path, const char *commit, const char *name, d
         fprintf(f, "\n");
     }
     char cpu[256];
-    cpu_model(cpu, sizeof cpu);
-    fprintf(f, "%s,%s,%s,%s,%g,%d,%lld,%016llx", cpu, compiler(), commit, name, dt, runs,
+    bench_cpu(cpu, sizeof cpu);
+    fprintf(f, "%s,%s,%s,%s,%g,%d,%lld,%016llx", cpu, bench_compiler(), commit, name, dt, runs,
             (long long)r->steps, (unsigned long long)r->hash);
 #define VALUE(name) fprintf(f, ",%lld", (long long)r->name);
     COUNTS(VALUE)
@@ -237,8 +216,8 @@ int main(int argc, char **argv) {
     }
     if (runs < 1 || runs > RUNS_MAX || !(dt > 0)) return usage();
     char cpu[256];
-    cpu_model(cpu, sizeof cpu);
-    printf("%s; %s; commit %s; median of %d runs\n", cpu, compiler(), commit, runs);
+    bench_cpu(cpu, sizeof cpu);
+    printf("%s; %s; commit %s; median of %d runs\n", cpu, bench_compiler(), commit, runs);
     int failures = 0;
     for (int d = 0; d < DEMO_COUNT; d++) {
         bool wanted = only_count == 0;

@@ -61,7 +61,7 @@ static int run(const char *path, int steps) {
     }
     for (int i = 0; status == QPC_OK && i < steps; i++) {
         status = qpc_world_step(world, &step, &err);
-        if (status != QPC_OK || (i + 1) % 100 != 0) continue;
+        if (status != QPC_OK || ((i + 1) % 100 != 0 && i + 1 != steps)) continue;
         const double *x = qpc_world_positions(world);
         int32_t middle = qpc_world_body(world, qpc_world_body_count(world) - 1).first_node;
         printf(

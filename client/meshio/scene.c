@@ -211,25 +211,83 @@ static qpc_status place_pulley(const qpc_value *spec, const char *where, int64_t
     return QPC_OK;
 }
 
+/// Nodes every `spacing` up along x = -radius, `turns` and a half turns around the axis z that move on
+/// by `pitch` a turn, and down along x = +radius; middle at z = 0, the first leg `extra` longer.
+static qpc_status place_helix(const qpc_value *spec, const char *where, int64_t count, double *x,
+                              qpc_error *err) {
+    double spacing, radius, pitch, extra = 0;
+    int64_t turns = 0;
+    char path[WHERE_SIZE];
+    snprintf(path, sizeof path, "%.100s.turns", where);
+    qpc_status status = read_number(spec, "spacing", where, 1e-9, 1e9, &spacing, err);
+    if (status == QPC_OK) status = read_number(spec, "radius", where, 1e-9, 1e9, &radius, err);
+    if (status == QPC_OK) status = read_number(spec, "pitch", where, -1e9, 1e9, &pitch, err);
+    if (status == QPC_OK)
+        status = qpc_read_int(qpc_map_get(spec, "turns"), path, 0, CABLE_NODES_MAX, &turns, err);
+    if (status == QPC_OK && qpc_map_get(spec, "extra") != NULL)
+        status = read_number(spec, "extra", where, -1e9, 1e9, &extra, err);
+    if (status != QPC_OK) return status;
+    double rise = pitch / (2 * PI), angle = PI * (double)(2 * turns + 1);
+    double per_radian = sqrt(radius * radius + rise * rise);
+    double length = spacing * (double)(count - 1), wound = angle * per_radian;
+    double up = (length - wound + extra) / 2, down = length - wound - up, half = rise * angle / 2;
+    if (!(up > 0 && down > 0))
+        return qpc_fail_at(err, QPC_ERR_INVALID, where,
+                           "a cable of %g m leaves legs of %g m and %g m beside %g m around the "
+                           "axis; both must be positive",
+                           length, up, down, wound);
+    for (int64_t i = 0; i < count; i++) {
+        double s = spacing * (double)i - up, *p = x + 3 * i;
+        if (s < 0) {
+            p[0] = -radius;
+            p[1] = s;
+            p[2] = -half;
+        } else if (s < wound) {
+            double turned = s / per_radian;
+            p[0] = -radius * cos(turned);
+            p[1] = radius * sin(turned);
+            p[2] = rise * turned - half;
+        } else {
+            p[0] = radius;
+            p[1] = wound - s;
+            p[2] = half;
+        }
+    }
+    return QPC_OK;
+}
+
+typedef struct cable_kind {
+    const char *name;
+    const char *keys[8];
+    qpc_status (*place)(const qpc_value *spec, const char *where, int64_t count, double *x,
+                        qpc_error *err);
+} cable_kind;
+enum { CABLE_KINDS = 3 };
+static const cable_kind cable_kinds[CABLE_KINDS] = {
+    {"line", {"kind", "count", "from", "to", NULL}, place_line},
+    {"pulley", {"kind", "count", "spacing", "radius", "extra", NULL}, place_pulley},
+    {"helix", {"kind", "count", "spacing", "radius", "turns", "pitch", "extra", NULL}, place_helix},
+};
+
 static qpc_status generate_nodes(const qpc_value *spec, const char *where, qpc_value *ret,
                                  qpc_error *err) {
-    static const char *const line_keys[] = {"kind", "count", "from", "to", NULL};
-    static const char *const pulley_keys[] = {"kind", "count", "spacing", "radius", "extra", NULL};
-    static const char *const kinds[] = {"line", "pulley", NULL};
+    static const char *const kinds[] = {"line", "pulley", "helix", NULL};
     char path[WHERE_SIZE], kind[32];
     if (spec->kind != QPC_MAP)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted a map {kind, count, ...}");
     snprintf(path, sizeof path, "%.100s.kind", where);
     qpc_status status = qpc_read_text(qpc_map_get(spec, "kind"), path, kind, sizeof kind, err);
     if (status != QPC_OK) return status;
-    bool line = strcmp(kind, "line") == 0;
-    if (!line && strcmp(kind, "pulley") != 0) {
+    const cable_kind *chosen = NULL;
+    for (int k = 0; k < CABLE_KINDS; k++)
+        if (strcmp(kind, cable_kinds[k].name) == 0) chosen = &cable_kinds[k];
+    if (chosen == NULL) {
         const char *near = qpc_nearest(kind, strlen(kind), kinds);
         return qpc_fail_at(err, QPC_ERR_INVALID, path,
-                           "unknown way to lay a cable, \"%s\"%s%s%s (line, pulley)", kind,
+                           "unknown way to lay a cable, \"%s\"%s%s%s (line, pulley, helix)", kind,
                            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
-    status = qpc_map_check_keys(spec, where, line ? line_keys : pulley_keys, err);
+    status = qpc_map_check_keys(spec, where, chosen->keys, err);
     int64_t count = 0;
     snprintf(path, sizeof path, "%.100s.count", where);
     if (status == QPC_OK)
@@ -237,8 +295,7 @@ static qpc_status generate_nodes(const qpc_value *spec, const char *where, qpc_v
     if (status != QPC_OK) return status;
     double *x = qpc_alloc_array((size_t)count, 3 * sizeof *x);
     if (x == NULL) return out_of_memory(err);
-    status =
-        line ? place_line(spec, where, count, x, err) : place_pulley(spec, where, count, x, err);
+    status = chosen->place(spec, where, count, x, err);
     if (status == QPC_OK) {
         const int64_t shape[2] = {count, 3};
         status = qpc_tensor_copy(QPC_F64, 2, shape, x, ret);

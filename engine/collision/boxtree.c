@@ -62,9 +62,12 @@ static void select_low(qpc_box_centre *r, int32_t count, int32_t left, int axis)
             if (i > j) break;
             swap(&r[i++], &r[j--]);
         }
-        if (left <= j) high = j;
-        else if (left >= i) low = i;
-        else return;
+        if (left <= j)
+            high = j;
+        else if (left >= i)
+            low = i;
+        else
+            return;
     }
 }
 

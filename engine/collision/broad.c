@@ -1,8 +1,8 @@
 /// Broad phase of surfaces: creation, updates and numbers; see broad.h and broad_work.h.
 ///
-/// An update makes the boxes of the motion (broad_fit.c). If a vertex has left its fat box, it makes
-/// fat boxes, trees and lists anew; then it filters the lists by the boxes (broad_lists.c). What
-/// static surfaces lack of their reach is added where they meet another, so that a reach that
+/// An update makes the boxes of the motion (broad_fit.c). If a vertex has left its fat box, it
+/// makes fat boxes, trees and lists anew; then it filters the lists by the boxes (broad_lists.c).
+/// What static surfaces lack of their reach is added where they meet another, so that a reach that
 /// changes from call to call never touches them.
 #include "engine/collision/broad.h"
 
@@ -47,7 +47,8 @@ static qpc_status init_part(qpc_broad *broad, int32_t s, const qpc_broad_surface
         if (status != QPC_OK) return status;
     }
     if (def->motion != QPC_STATIC) return QPC_OK;
-    p->rest = qpc_alloc_array((size_t)p->tree[VERTEX].leaf_count * QPC_BOX_LANES, 3 * sizeof(double));
+    p->rest =
+        qpc_alloc_array((size_t)p->tree[VERTEX].leaf_count * QPC_BOX_LANES, 3 * sizeof(double));
     if (p->rest == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for surface %d", (int)s);
     return QPC_OK;
@@ -116,7 +117,9 @@ static qpc_status divide(qpc_broad *broad, qpc_error *err) {
         broad->chunk_count[1] = n[1];
         broad->chunks = qpc_calloc((size_t)n[0] + (size_t)n[1], sizeof *broad->chunks);
         int64_t slices = moving / ITEMS_A_SLICE;
-        broad->slice_count = (int32_t)(slices < 1 ? 1 : slices < MOST_SLICES ? slices : MOST_SLICES);
+        broad->slice_count = (int32_t)(slices < 1             ? 1
+                                       : slices < MOST_SLICES ? slices
+                                                              : MOST_SLICES);
         broad->slices = qpc_calloc((size_t)broad->slice_count, sizeof *broad->slices);
         if (broad->chunks == NULL || broad->slices == NULL)
             return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the broad phase");
@@ -127,15 +130,19 @@ static qpc_status divide(qpc_broad *broad, qpc_error *err) {
 static void keep_rest(qpc_broad *broad, qpc_broad_part *p, const double *x) {
     for (int32_t i = 0; p->rest != NULL && i < QPC_BOX_LANES * p->tree[VERTEX].leaf_count; i++) {
         int32_t node = broad->id[VERTEX][p->slot[VERTEX] + i];
-        for (int d = 0; d < 3; d++) p->rest[3 * (int64_t)i + d] = node < 0 ? 0 : x[3 * (int64_t)node + d];
+        for (int d = 0; d < 3; d++)
+            p->rest[3 * (int64_t)i + d] = node < 0 ? 0 : x[3 * (int64_t)node + d];
     }
 }
 
 qpc_status qpc_broad_create(const qpc_broad_surface *surfaces, int32_t surface_count,
                             const double *x, int64_t max_pairs, qpc_broad **ret, qpc_error *err) {
     qpc_broad *broad = qpc_calloc(1, sizeof *broad);
-    if (broad != NULL) broad->parts = qpc_calloc((size_t)surface_count, sizeof *broad->parts);
-    if (broad == NULL || broad->parts == NULL) {
+    if (broad != NULL) {
+        broad->parts = qpc_calloc((size_t)surface_count, sizeof *broad->parts);
+        broad->by_node = qpc_alloc_array((size_t)surface_count, sizeof *broad->by_node);
+    }
+    if (broad == NULL || broad->parts == NULL || broad->by_node == NULL) {
         qpc_broad_destroy(broad);
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d surfaces", (int)surface_count);
     }
@@ -149,6 +156,12 @@ qpc_status qpc_broad_create(const qpc_broad_surface *surfaces, int32_t surface_c
     if (status != QPC_OK) {
         qpc_broad_destroy(broad);
         return status;
+    }
+    for (int32_t s = 0; s < surface_count; s++) { // mostly in order already
+        int32_t i = s;
+        for (; i > 0 && surfaces[broad->by_node[i - 1]].first_node > surfaces[s].first_node; i--)
+            broad->by_node[i] = broad->by_node[i - 1];
+        broad->by_node[i] = s;
     }
     broad->x0 = broad->x1 = x;
     for (int32_t s = 0; s < surface_count; s++) {
@@ -183,6 +196,7 @@ void qpc_broad_destroy(qpc_broad *broad) {
     qpc_free(broad->fat);
     qpc_free(broad->chunks);
     qpc_free(broad->slices);
+    qpc_free(broad->by_node);
     qpc_free(broad->parts);
     qpc_free(broad);
 }
@@ -190,9 +204,8 @@ void qpc_broad_destroy(qpc_broad *broad) {
 // ---- update ----
 
 qpc_status qpc_broad_not_finite(int32_t surface, qpc_error *err) {
-    return qpc_fail(err, QPC_ERR_NUMERIC,
-                    "a position of surface %d is not finite, or beyond %g m", (int)surface,
-                    QPC_BROAD_FARTHEST);
+    return qpc_fail(err, QPC_ERR_NUMERIC, "a position of surface %d is not finite, or beyond %g m",
+                    (int)surface, QPC_BROAD_FARTHEST);
 }
 
 static qpc_status too_many(const qpc_broad *broad, qpc_error *err) {
@@ -214,6 +227,9 @@ static qpc_status renew(qpc_broad *broad, const qpc_parallel *parallel, qpc_erro
         if (status != QPC_OK) return status;
         if (over) continue;
         broad->listed = true;
+        broad->exact = broad->cover == broad->reach;
+        for (int32_t s = 0; s < broad->part_count; s++)
+            broad->exact = broad->exact && broad->parts[s].margin == 0;
         broad->reach_seen_before = broad->reach_seen;
         broad->reach_seen = broad->reach;
         return QPC_OK;
@@ -238,6 +254,7 @@ static qpc_status find(qpc_broad *broad, const qpc_parallel *parallel, qpc_error
         broad->list_age = 0;
     }
     broad->reach_seen = fmax(broad->reach_seen, broad->reach);
+    broad->exact = false;
     if (!broad->listed || !inside || broad->reach > broad->cover) {
         qpc_status status = renew(broad, parallel, err);
         if (status != QPC_OK) return status;
@@ -260,6 +277,9 @@ qpc_status qpc_broad_update(qpc_broad *broad, const double *x0, const double *x1
     broad->x1 = x1;
     broad->reach = reach;
     qpc_status status = find(broad, parallel, err);
+#ifdef QPC_VALIDATE
+    if (status == QPC_OK && !qpc_broad_check(broad, err)) status = QPC_ERR_INTERNAL;
+#endif
     if (status != QPC_OK) {
         broad->listed = false;
         empty(broad);
@@ -289,8 +309,10 @@ static const qpc_broad_part *part_of(const qpc_broad *broad, int32_t n, int kind
     while (low < high) {
         int32_t mid = low + (high - low + 1) / 2;
         const qpc_broad_part *p = &broad->parts[mid];
-        if ((kind == TRIANGLE ? p->triangle_base : p->edge_base) <= n) low = mid;
-        else high = mid - 1;
+        if ((kind == TRIANGLE ? p->triangle_base : p->edge_base) <= n)
+            low = mid;
+        else
+            high = mid - 1;
     }
     return &broad->parts[low];
 }
@@ -314,11 +336,18 @@ void qpc_broad_edge(const qpc_broad *broad, int32_t e, int32_t *ret_surface, int
 }
 
 int32_t qpc_broad_node_surface(const qpc_broad *broad, int32_t node) {
-    for (int32_t s = 0; s < broad->part_count; s++) {
-        int64_t local = (int64_t)node - broad->parts[s].def.first_node;
-        if (local >= 0 && local < broad->parts[s].node_count) return s;
+    int32_t low = 0, high = broad->part_count - 1;
+    while (low < high) {
+        int32_t mid = low + (high - low + 1) / 2;
+        if (broad->parts[broad->by_node[mid]].def.first_node <= node)
+            low = mid;
+        else
+            high = mid - 1;
     }
-    return -1;
+    if (broad->part_count == 0) return -1;
+    const qpc_broad_part *p = &broad->parts[broad->by_node[low]];
+    int64_t local = (int64_t)node - p->def.first_node;
+    return local >= 0 && local < p->node_count ? broad->by_node[low] : -1;
 }
 
 qpc_broad_counts qpc_broad_get_counts(const qpc_broad *broad) {
@@ -329,7 +358,8 @@ void qpc_broad_counts_reset(qpc_broad *broad) {
 }
 
 size_t qpc_broad_bytes(const qpc_broad *broad) {
-    size_t bytes = sizeof *broad + (size_t)broad->part_count * sizeof *broad->parts;
+    size_t bytes =
+        sizeof *broad + (size_t)broad->part_count * (sizeof *broad->parts + sizeof *broad->by_node);
     for (int32_t s = 0; s < broad->part_count; s++) {
         const qpc_broad_part *p = &broad->parts[s];
         for (int kind = 0; kind < KINDS; kind++) bytes += qpc_boxtree_bytes(&p->tree[kind]);
@@ -351,7 +381,8 @@ size_t qpc_broad_bytes(const qpc_broad *broad) {
             bytes += (size_t)s->segments[k].capacity * sizeof(qpc_broad_segment);
         }
     bytes += (size_t)broad->slice_count * sizeof *broad->slices;
-    bytes += ((size_t)broad->chunk_count[0] + (size_t)broad->chunk_count[1]) * sizeof *broad->chunks;
+    bytes +=
+        ((size_t)broad->chunk_count[0] + (size_t)broad->chunk_count[1]) * sizeof *broad->chunks;
     for (int k = 0; k < 2; k++) bytes += (size_t)broad->tasks[k].capacity * sizeof(qpc_broad_task);
     return bytes;
 }

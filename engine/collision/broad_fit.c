@@ -1,8 +1,8 @@
 /// Boxes of vertices, triangles and edges, and the trees over them; see broad_work.h.
 ///
 /// A vertex has the float box of its motion, rounded outward; triangles and edges join the boxes of
-/// their vertices. So as long as every vertex stays in its fat box, all else does too: one pass over
-/// the vertices tells whether the lists can be used again.
+/// their vertices. So as long as every vertex stays in its fat box, all else does too: one pass
+/// over the vertices tells whether the lists can be used again.
 #include "engine/collision/broad_work.h"
 
 #include "base/vec.h"
@@ -10,41 +10,46 @@
 #include <string.h>
 
 // How many updates fat boxes shall be good for, and how wide a margin may be at most, in mean
-// extents of a triangle; below LEAST updates a margin does not pay. Measured: bench/broad.c.
-static const double LIFE = 12, WIDEST = 0.25, LEAST = 1.5, LOOSE = 1.5;
+// lengths of an edge; below LEAST updates a margin does not pay. Trees are built again when they
+// have grown LOOSE times as wide. Measured: bench/broad.c.
+static const double LIFE = 8, WIDEST = 0.1, LEAST = 2, LOOSE = 1.5;
 
 // ---- boxes of the motion ----
 
 typedef struct vertex_pass {
-    double step, far;
-    bool finite;
+    qpc_d3 step, low, high;
+    qpc_md3 finite;
 } vertex_pass;
 
-static qpc_fbox swept(const double *a, const double *b, double grow, const double *origin,
-                      vertex_pass *pass) {
-    double lo[3], hi[3];
-    for (int d = 0; d < 3; d++) {
-        double l = a[d] < b[d] ? a[d] : b[d], h = a[d] < b[d] ? b[d] : a[d], step = h - l;
-        pass->finite &= (fabs(a[d]) <= QPC_BROAD_FARTHEST) & (fabs(b[d]) <= QPC_BROAD_FARTHEST);
-        pass->step = step > pass->step ? step : pass->step;
-        lo[d] = l - grow;
-        hi[d] = h + grow;
-        double below = origin[d] - l, above = h - origin[d];
-        double far = below > above ? below : above;
-        pass->far = far > pass->far ? far : pass->far;
-    }
-    return qpc_fbox_around(lo, hi, origin);
+/// The float box of a motion, outward; as qpc_fbox_around does it.
+static inline qpc_fbox swept(qpc_d3 a, qpc_d3 b, qpc_d3 grow, qpc_d3 origin, vertex_pass *pass) {
+    const qpc_d3 farthest = d3_all(QPC_BROAD_FARTHEST), ulps = d3_all(0x1p-22),
+                 tiny = d3_all(0x1p-126);
+    pass->finite =
+        md3_and(pass->finite, md3_and(d3_le(d3_abs(a), farthest), d3_le(d3_abs(b), farthest)));
+    qpc_d3 l = d3_min(a, b), h = d3_max(a, b);
+    pass->step = d3_max(d3_sub(h, l), pass->step);
+    pass->low = d3_min(l, pass->low);
+    pass->high = d3_max(h, pass->high);
+    l = d3_sub(d3_sub(l, grow), origin);
+    h = d3_sub(d3_add(h, grow), origin);
+    qpc_fbox box;
+    f4_store(box.lo, d3_float(d3_sub(d3_sub(l, d3_mul(d3_abs(l), ulps)), tiny)));
+    f4_store(box.hi, d3_float(d3_add(d3_add(h, d3_mul(d3_abs(h), ulps)), tiny)));
+    return box;
 }
 
 static void fit_vertices(qpc_broad *broad, qpc_broad_chunk *c) {
     const qpc_broad_part *p = &broad->parts[c->part];
-    double grow = p->def.motion == QPC_STATIC ? 0 : broad->reach * p->def.radius;
+    const qpc_d3 grow = d3_all(p->def.motion == QPC_STATIC ? 0 : broad->reach * p->def.radius),
+                 origin = d3_load(broad->origin);
     qpc_fbox *box = broad->box[VERTEX];
     const int32_t *id = broad->id[VERTEX];
     const qpc_fbox *fat = broad->fat;
-    vertex_pass pass = {.finite = true};
-    bool inside = true;
-    qpc_f4 drift = f4_all(0);
+    const qpc_d3 zero = d3_all(0);
+    vertex_pass pass = {zero, d3_all(QPC_BROAD_FARTHEST), d3_all(-QPC_BROAD_FARTHEST),
+                        d3_le(zero, zero)};
+    qpc_f4 drift = f4_all(0), within = f4_all(INFINITY);
     for (int32_t s = c->first; s < c->first + c->count; s++) {
         if (id[s] < 0) continue;
         const double *a, *b;
@@ -54,20 +59,25 @@ static void fit_vertices(qpc_broad *broad, qpc_broad_chunk *c) {
             a = broad->x0 + 3 * (int64_t)id[s];
             b = broad->x1 + 3 * (int64_t)id[s];
         }
-        box[s] = swept(a, b, grow, broad->origin, &pass);
-        qpc_f4 below = f4_sub(f4_load(box[s].lo), f4_load(fat[s].lo));
-        qpc_f4 above = f4_sub(f4_load(fat[s].hi), f4_load(box[s].hi));
-        inside &= m4_bits(m4_and(f4_le(f4_all(0), below), f4_le(f4_all(0), above))) == 15;
+        qpc_fbox v = swept(d3_load(a), d3_load(b), grow, origin, &pass);
+        qpc_f4 below = f4_sub(f4_load(v.lo), f4_load(fat[s].lo));
+        qpc_f4 above = f4_sub(f4_load(fat[s].hi), f4_load(v.hi));
+        within = f4_min(within, f4_min(below, above));
         // Twice the way of the middle.
         drift = f4_max(drift, f4_max(f4_sub(below, above), f4_sub(above, below)));
+        box[s] = v;
     }
-    float way[4];
+    float way[4], room[4];
+    double step[3];
     f4_store(way, drift);
-    c->finite = pass.finite;
-    c->inside = inside;
+    f4_store(room, within);
+    d3_store(step, pass.step);
+    d3_store(c->low, pass.low);
+    d3_store(c->high, pass.high);
+    c->finite = md3_true(pass.finite);
+    c->excess = -(double)fminf(fminf(room[0], room[1]), room[2]);
     c->drift = 0.5 * (double)fmaxf(fmaxf(way[0], way[1]), way[2]);
-    c->step = pass.step;
-    c->far = pass.far;
+    c->step = fmax(fmax(step[0], step[1]), step[2]);
 }
 
 /// The box around some vertex boxes.
@@ -118,7 +128,7 @@ bool qpc_broad_boxes(qpc_broad *broad, const qpc_parallel *parallel, bool *ret_i
             *ret_part = c->part;
             return false;
         }
-        inside &= c->inside;
+        inside &= c->excess <= 0;
     }
     for (int32_t i = 0; i < broad->chunk_count[0]; i++) {
         const qpc_broad_chunk *c = &broad->chunks[i];
@@ -165,12 +175,13 @@ static void number(qpc_broad *broad, qpc_broad_part *p) {
         int corners = qpc_broad_corners(kind);
         const int32_t *node = kind == TRIANGLE ? p->triangle : p->topology->edge_vertex;
         int32_t base = kind == TRIANGLE ? p->triangle_base : p->edge_base;
-        for (int64_t s = p->slot[kind], i = 0; i < QPC_BOX_LANES * (int64_t)p->tree[kind].leaf_count;
-             i++, s++) {
+        for (int64_t s = p->slot[kind], i = 0;
+             i < QPC_BOX_LANES * (int64_t)p->tree[kind].leaf_count; i++, s++) {
             int32_t item = broad->id[kind][s];
             for (int k = 0; k < corners; k++)
                 broad->corner[kind][corners * s + k] =
-                    item < 0 ? qpc_broad_no_vertex(p) : p->node_slot[node[(int64_t)corners * item + k]];
+                    item < 0 ? qpc_broad_no_vertex(p)
+                             : p->node_slot[node[(int64_t)corners * item + k]];
             if (item >= 0) broad->id[kind][s] = item + base;
         }
     }
@@ -190,7 +201,8 @@ static void build_tree(qpc_broad *broad, qpc_broad_part *p, int kind) {
         if (kind == VERTEX && p->node_slot[i] == -1) continue;
         double lo[3] = {INFINITY, INFINITY, INFINITY}, hi[3] = {-INFINITY, -INFINITY, -INFINITY};
         for (int k = 0; k < corners; k++) {
-            const double *v = x + 3 * (int64_t)(kind == VERTEX ? i : node[(int64_t)corners * i + k]);
+            const double *v =
+                x + 3 * (int64_t)(kind == VERTEX ? i : node[(int64_t)corners * i + k]);
             for (int d = 0; d < 3; d++) {
                 lo[d] = v[d] < lo[d] ? v[d] : lo[d];
                 hi[d] = v[d] > hi[d] ? v[d] : hi[d];
@@ -237,8 +249,10 @@ static void fit_static(qpc_broad *broad, qpc_broad_part *p) {
     for (int32_t i = 0; i < broad->chunk_count[0] + broad->chunk_count[1]; i++) {
         qpc_broad_chunk *c = &broad->chunks[i]; // vertices come first
         if (&broad->parts[c->part] != p) continue;
-        if (c->kind == VERTEX) fit_vertices(broad, c);
-        else fit_features(broad, c);
+        if (c->kind == VERTEX)
+            fit_vertices(broad, c);
+        else
+            fit_features(broad, c);
     }
     memcpy(broad->fat + p->slot[VERTEX], broad->box[VERTEX] + p->slot[VERTEX],
            (size_t)QPC_BOX_LANES * (size_t)p->tree[VERTEX].leaf_count * sizeof *broad->fat);
@@ -247,23 +261,37 @@ static void fit_static(qpc_broad *broad, qpc_broad_part *p) {
 
 // ---- fat boxes ----
 
-/// How much wider than this motion the boxes shall be: what was seen to move, a few times.
-static float choose_margin(const qpc_broad *broad, const qpc_broad_part *p, double drift) {
+/// How much wider than this motion the boxes shall be: what was seen to move, a few times. Passes
+/// over one fast step differ little; so if no margin lasts for several steps, one as wide as what
+/// such passes have needed lately.
+static float choose_margin(const qpc_broad *broad, qpc_broad_part *p, double drift, double excess) {
     double step = fmax(p->seen, p->seen_before);
-    if (broad->list_age > 0) step = fmax(step, drift / broad->list_age);
     double most = WIDEST * (p->length + 2 * broad->reach * p->def.radius);
+    if (broad->list_age > 0) {
+        step = fmax(step, drift / broad->list_age);
+        bool little = excess > 0 && 2 * excess <= most;
+        p->pass_margin = little ? 2 * (p->pass_margin + excess) : 0.9 * p->pass_margin;
+    }
     if (step == 0) step = 0.01 * p->length / LIFE;
-    if (LEAST * step > most) return 0;
-    return (float)fmin(LIFE * step, most);
+    double margin = LEAST * step <= most ? fmin(LIFE * step, most) : 0;
+    return (float)fmin(fmax(margin, p->pass_margin), most);
 }
 
 static void choose_margins(qpc_broad *broad) {
-    for (int32_t s = 0; s < broad->part_count; s++) {
-        qpc_broad_part *p = &broad->parts[s];
-        double drift = 0;
-        for (int32_t i = 0; i < broad->chunk_count[0]; i++)
-            if (broad->chunks[i].part == s) drift = fmax(drift, broad->chunks[i].drift);
-        p->margin = p->def.motion == QPC_STATIC ? 0 : choose_margin(broad, p, drift);
+    for (int32_t i = 0, end; i < broad->chunk_count[0]; i = end) {
+        // Chunks of a surface are next to each other.
+        qpc_broad_part *p = &broad->parts[broad->chunks[i].part];
+        double drift = 0, excess = 0;
+        for (end = i;
+             end < broad->chunk_count[0] && broad->chunks[end].part == broad->chunks[i].part;
+             end++) {
+            drift = fmax(drift, broad->chunks[end].drift);
+            excess = fmax(excess, broad->chunks[end].excess);
+        }
+        if (p->def.motion == QPC_STATIC) continue;
+        // A reach that alternates between calls shall not matter either.
+        double reach = (broad->cover - broad->reach) * p->def.radius;
+        p->margin = choose_margin(broad, p, drift, excess) + (float)reach;
         p->seen_before = p->seen;
         p->seen = 0;
     }
@@ -303,7 +331,8 @@ static bool is_loose(qpc_broad_part *p) {
 }
 
 void qpc_broad_fatten(qpc_broad *broad, const qpc_parallel *parallel, bool with_margin) {
-    if (with_margin) choose_margins(broad);
+    if (with_margin)
+        choose_margins(broad);
     else
         for (int32_t s = 0; s < broad->part_count; s++) broad->parts[s].margin = 0;
     for (bool again = true; again;) {
@@ -327,11 +356,18 @@ void qpc_broad_fatten(qpc_broad *broad, const qpc_parallel *parallel, bool with_
 // ---- origin ----
 
 bool qpc_broad_is_far(const qpc_broad *broad) {
-    double far = 0;
-    for (int32_t i = 0; i < broad->chunk_count[0]; i++)
-        if (broad->parts[broad->chunks[i].part].def.motion != QPC_STATIC)
-            far = fmax(far, broad->chunks[i].far);
-    return far > 4 * broad->origin_far;
+    double lo[3] = {INFINITY, INFINITY, INFINITY}, hi[3] = {-INFINITY, -INFINITY, -INFINITY};
+    for (int32_t i = 0; i < broad->chunk_count[0]; i++) {
+        const qpc_broad_chunk *c = &broad->chunks[i];
+        if (broad->parts[c->part].def.motion == QPC_STATIC) continue;
+        for (int d = 0; d < 3; d++) lo[d] = fmin(lo[d], c->low[d]), hi[d] = fmax(hi[d], c->high[d]);
+    }
+    double size = 0, far = 0;
+    for (int d = 0; d < 3 && lo[0] <= hi[0]; d++) {
+        size = fmax(size, hi[d] - lo[d]);
+        far = fmax(far, fmax(hi[d] - broad->origin[d], broad->origin[d] - lo[d]));
+    }
+    return far > 2 * size; // half a size is as near as it gets
 }
 
 void qpc_broad_choose_origin(qpc_broad *broad) {
@@ -345,11 +381,7 @@ void qpc_broad_choose_origin(qpc_broad *broad) {
             for (int d = 0; d < 3; d++) lo[d] = fmin(lo[d], x[d]), hi[d] = fmax(hi[d], x[d]);
         }
     }
-    broad->origin_far = 0;
-    for (int d = 0; d < 3 && lo[0] <= hi[0]; d++) {
-        broad->origin[d] = 0.5 * lo[d] + 0.5 * hi[d];
-        broad->origin_far = fmax(broad->origin_far, hi[d] - broad->origin[d]);
-    }
+    for (int d = 0; d < 3 && lo[0] <= hi[0]; d++) broad->origin[d] = 0.5 * lo[d] + 0.5 * hi[d];
     for (int32_t s = 0; s < broad->part_count; s++)
         if (broad->parts[s].def.motion == QPC_STATIC) fit_static(broad, &broad->parts[s]);
 }

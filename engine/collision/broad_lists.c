@@ -1,10 +1,12 @@
-/// Lists of pairs: trees are walked two by two, and what the walks found is filtered by the boxes of
-/// each motion; see broad_work.h.
+/// Lists of pairs: trees are walked two by two, and what the walks found is filtered by the boxes
+/// of each motion; see broad_work.h.
 ///
 /// Pairs of roots are opened level by level until there are enough tasks; slices take runs of tasks
-/// of equal length. Neither depends on how many threads there are. Leaves are compared four boxes at
-/// once; items that share a vertex drop out here, once a list.
+/// of equal length. Neither depends on how many threads there are. Leaves are compared four boxes
+/// at once; items that share a vertex drop out here, once a list.
 #include "engine/collision/broad_work.h"
+
+#include <string.h>
 
 enum { TASKS_A_SLICE = 16, STACK = 320, LEAF_PAIRS = QPC_BOX_LANES * QPC_BOX_LANES, FLUSH = 1024 };
 
@@ -38,6 +40,9 @@ static bool push_roots(qpc_broad *broad, int32_t s, int32_t t) {
                     : q->def.motion == QPC_STATIC ? q->def.radius
                                                   : 0;
     float grow = round_up(broad->cover * radius);
+    // All vertices and edges are within the triangles: one test for surfaces that are far apart.
+    broad->counts.box_tests++;
+    if (!touch(&p->tree[TRIANGLE].node[1], &q->tree[TRIANGLE].node[1], grow)) return true;
     static const uint8_t kind[3][2] = {{VERTEX, TRIANGLE}, {TRIANGLE, VERTEX}, {EDGE, EDGE}};
     for (int k = 0; k < 3; k++) {
         if (s == t && k == 1) continue;
@@ -92,7 +97,7 @@ static bool make_tasks(qpc_broad *broad) {
 typedef struct walk {
     qpc_broad *broad;
     const qpc_boxtree *a, *b;
-    int32_t slot_a, slot_b;           // of the first leaves
+    int32_t slot_a, slot_b;             // of the first leaves
     const int32_t *corner_a, *corner_b; // of the first slots of all
     float grow;
     bool same; // one tree against itself
@@ -114,38 +119,45 @@ static unsigned leaf_mask(const qpc_box_leaf *a, const qpc_box_leaf *b, float gr
     for (int k = 0; k < QPC_BOX_LANES; k++) {
         qpc_m4 m = m4_and(f4_le(lo[0], f4_all(b->hi[0][k])), f4_le(f4_all(b->lo[0][k]), hi[0]));
         for (int d = 1; d < 3; d++)
-            m = m4_and(m, m4_and(f4_le(lo[d], f4_all(b->hi[d][k])),
-                                 f4_le(f4_all(b->lo[d][k]), hi[d])));
+            m = m4_and(
+                m, m4_and(f4_le(lo[d], f4_all(b->hi[d][k])), f4_le(f4_all(b->lo[d][k]), hi[d])));
         mask |= m4_bits(m) << (4 * k);
     }
     return mask;
 }
 
-static inline bool shared(const walk *w, int32_t a, int32_t b, int corners_a, int corners_b) {
-    const int32_t *p = corners_a == 1 ? &a : w->corner_a + (int64_t)corners_a * a;
-    const int32_t *q = corners_b == 1 ? &b : w->corner_b + (int64_t)corners_b * b;
-    bool any = false;
-    for (int i = 0; i < corners_a; i++)
-        for (int k = 0; k < corners_b; k++) any |= p[i] == q[k];
-    return any;
+/// Which of them share a vertex: items of one surface. corners_*: of the items.
+static inline unsigned shared_mask(const walk *w, int32_t a, int32_t b, int corners_a,
+                                   int corners_b) {
+    if (corners_a == 2)
+        return i4_pairs_share(w->corner_a + 2 * (int64_t)a, w->corner_b + 2 * (int64_t)b);
+    // Vertices are a, a + 1, a + 2, a + 3.
+    QPC_ASSERT(corners_a == 1 && corners_b == 3);
+    unsigned mask = 0;
+    for (int k = 0; k < QPC_BOX_LANES; k++)
+        for (int i = 0; i < 3; i++) {
+            unsigned lane = (unsigned)(w->corner_b[3 * ((int64_t)b + k) + i] - a);
+            mask |= (unsigned)(lane < 4) << (4 * k + (int)(lane & 3));
+        }
+    return mask;
 }
 
-/// Pairs of two leaves; false when memory is out. corners_*: constants, so that loops unroll.
+/// Pairs of two leaves; false when memory is out. corners_*: constants, so that code is made for
+/// each.
 static inline bool leaf_pairs(walk *w, int32_t la, int32_t lb, int corners_a, int corners_b) {
     unsigned mask = leaf_mask(&w->a->leaf[la], &w->b->leaf[lb], w->grow);
     if (w->same && la == lb) mask &= 0x7310; // bit 4 k + i with i < k
+    int32_t a = w->slot_a + QPC_BOX_LANES * la, b = w->slot_b + QPC_BOX_LANES * lb;
+    if (w->self && mask != 0) mask &= ~shared_mask(w, a, b, corners_a, corners_b);
     if (mask == 0) return true;
     qpc_pairs *out = w->out;
     if (!qpc_array_reserve(out, (int64_t)out->count + LEAF_PAIRS)) return false;
-    int32_t a = w->slot_a + QPC_BOX_LANES * la, b = w->slot_b + QPC_BOX_LANES * lb;
-    int32_t n = out->count;
     for (; mask != 0; mask &= mask - 1) {
         int bit = __builtin_ctz(mask);
         qpc_pair p = {a + (bit & 3), b + (bit >> 2)};
-        out->data[n] = corners_a == 3 ? (qpc_pair){p.b, p.a} : p; // vertices come first
-        n += !(w->self && shared(w, p.a, p.b, corners_a, corners_b));
+        // Vertices come first.
+        out->data[out->count++] = corners_a == 3 ? (qpc_pair){p.b, p.a} : p;
     }
-    out->count = n;
     return true;
 }
 
@@ -204,9 +216,15 @@ static inline bool walk_nodes(walk *w, int32_t root_a, int32_t root_b, int corne
     return true;
 }
 
-static bool walk_vt(walk *w, int32_t a, int32_t b) { return walk_nodes(w, a, b, 1, 3); }
-static bool walk_tv(walk *w, int32_t a, int32_t b) { return walk_nodes(w, a, b, 3, 1); }
-static bool walk_ee(walk *w, int32_t a, int32_t b) { return walk_nodes(w, a, b, 2, 2); }
+static bool walk_vt(walk *w, int32_t a, int32_t b) {
+    return walk_nodes(w, a, b, 1, 3);
+}
+static bool walk_tv(walk *w, int32_t a, int32_t b) {
+    return walk_nodes(w, a, b, 3, 1);
+}
+static bool walk_ee(walk *w, int32_t a, int32_t b) {
+    return walk_nodes(w, a, b, 2, 2);
+}
 
 static bool run_task(qpc_broad *broad, qpc_broad_slice *slice, const qpc_broad_task *t) {
     const qpc_broad_part *p = &broad->parts[t->part_a], *q = &broad->parts[t->part_b];
@@ -244,7 +262,8 @@ static void list_slice(void *data, int32_t index) {
     slice->box_tests = 0;
     for (int k = 0; k < 2; k++) slice->fat[k].count = slice->segments[k].count = 0;
     int64_t tasks = broad->tasks[0].count;
-    int64_t from = tasks * index / broad->slice_count, to = tasks * (index + 1) / broad->slice_count;
+    int64_t from = tasks * index / broad->slice_count,
+            to = tasks * (index + 1) / broad->slice_count;
     for (int64_t i = from; i < to && !slice->failed; i++) {
         if (atomic_load_explicit(&broad->so_far, memory_order_relaxed) > broad->most) return;
         slice->failed = !run_task(broad, slice, &broad->tasks[0].data[i]);
@@ -277,27 +296,51 @@ qpc_status qpc_broad_list(qpc_broad *broad, const qpc_parallel *parallel, bool *
 
 // ---- filter ----
 
+/// Pairs of [from, to) whose boxes touch, to *ret; their number.
+static int32_t keep_touching(const qpc_pair *from, const qpc_pair *to, const qpc_fbox *box_a,
+                             const qpc_fbox *box_b, float grow, qpc_pair *ret) {
+    int32_t n = 0;
+    if (grow > 0)
+        for (; from < to; from++) {
+            ret[n] = *from;
+            n += touch(&box_a[from->a], &box_b[from->b], grow);
+        }
+    else
+        for (; from < to; from++) {
+            qpc_f4 in = f4_load(box_a[from->a].lo);
+            ret[n] = *from;
+            n += m4_bits(m4_and(f4_le(in, f4_load(box_b[from->b].hi)),
+                                f4_le(f4_load(box_b[from->b].lo), f4_load(box_a[from->a].hi)))) ==
+                 15;
+        }
+    return n;
+}
+
 static bool filter_list(const qpc_broad *broad, qpc_broad_slice *slice, int list) {
     const qpc_pairs *fat = &slice->fat[list];
     const qpc_broad_segments *segments = &slice->segments[list];
     qpc_pairs *out = &slice->out[list];
-    const qpc_fbox *box_a = broad->box[list ? EDGE : VERTEX],
-                   *box_b = broad->box[list ? EDGE : TRIANGLE];
-    const int32_t *id_a = broad->id[list ? EDGE : VERTEX], *id_b = broad->id[list ? EDGE : TRIANGLE];
+    const int kind_a = list ? EDGE : VERTEX, kind_b = list ? EDGE : TRIANGLE;
     out->count = 0;
     if (fat->count == 0) return true;
     if (fat->count > out->capacity && !qpc_array_reserve(out, fat->capacity)) return false;
     int32_t n = 0;
-    for (int32_t s = 0; s < segments->count; s++) {
+    if (broad->exact) {
+        n = fat->count;
+        memcpy(out->data, fat->data, (size_t)n * sizeof *out->data);
+    }
+    for (int32_t s = 0; s < segments->count && !broad->exact; s++) {
         int32_t end = s + 1 < segments->count ? segments->data[s + 1].first : fat->count;
         float grow = round_up(broad->reach * segments->data[s].radius);
-        for (int32_t i = segments->data[s].first; i < end; i++) {
-            qpc_pair p = fat->data[i];
-            int32_t a = id_a[p.a], b = id_b[p.b];
-            bool turn = list && a > b;
-            out->data[n] = (qpc_pair){turn ? b : a, turn ? a : b};
-            n += touch(&box_a[p.a], &box_b[p.b], grow);
-        }
+        n += keep_touching(fat->data + segments->data[s].first, fat->data + end, broad->box[kind_a],
+                           broad->box[kind_b], grow, out->data + n);
+    }
+    // From slots to numbers.
+    const int32_t *id_a = broad->id[kind_a], *id_b = broad->id[kind_b];
+    for (int32_t i = 0; i < n; i++) {
+        int32_t a = id_a[out->data[i].a], b = id_b[out->data[i].b];
+        bool turn = list && a > b;
+        out->data[i] = (qpc_pair){turn ? b : a, turn ? a : b};
     }
     out->count = n;
     return true;

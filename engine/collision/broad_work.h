@@ -1,5 +1,5 @@
-/// What the files of the broad phase share: broad.c (surfaces, updates, numbers), broad_fit.c (boxes
-/// and trees), broad_lists.c (walks and lists).
+/// What the files of the broad phase share: broad.c (surfaces, updates, numbers), broad_fit.c
+/// (boxes and trees), broad_lists.c (walks and lists).
 ///
 /// Vertices, triangles and edges of all surfaces lie in slots, in the order of the leaves of the
 /// trees, so that what is near in space is near in memory. Slots without an item hold an empty box.
@@ -22,20 +22,22 @@ typedef struct qpc_broad_part { // a surface
     const qpc_topology *topology;
     int32_t node_count, triangle_base, edge_base; // numbers of the first over all surfaces
     qpc_boxtree tree[KINDS];
-    int32_t slot[KINDS];    // first slots
-    int32_t *node_slot;     // (nodes) slot of a vertex, -1 if it belongs to no triangle
-    double *rest;           // static: (vertex slots x 3) m
-    double length;          // mean extent of the triangles when last built, m
+    int32_t slot[KINDS];      // first slots
+    int32_t *node_slot;       // (nodes) slot of a vertex, -1 if it belongs to no triangle
+    double *rest;             // static: (vertex slots x 3) m
+    double length;            // mean extent of the triangles when last built, m
     double seen, seen_before; // largest motion of one update since the lists were last made, and
                               // between the last two times
-    float margin;           // of the fat boxes, m
+    double pass_margin;       // that several updates over one step have needed, m
+    float margin;             // of the fat boxes, m
 } qpc_broad_part;
 
 typedef struct qpc_broad_chunk { // of the passes over boxes
     int32_t part, kind, first, count;
-    bool finite, inside; // of vertices: all finite, all within their fat boxes
-    double step, far;    // m: largest motion by coordinate, largest distance from the origin
-    double drift;        // m: largest way from the middle of a fat box
+    // Of vertices: all finite; m: largest motion by coordinate, where they are, farthest way from
+    // the middle of a fat box, farthest way out of one (negative: all are inside)
+    bool finite;
+    double step, low[3], high[3], drift, excess;
 } qpc_broad_chunk;
 
 /// Two nodes of two trees to be walked together; the same node of the same tree: within it.
@@ -56,7 +58,7 @@ typedef struct qpc_broad_slice {
     qpc_pairs fat[2], out[2]; // vt, ee: slots, fat boxes; numbers, boxes of the last update
     qpc_broad_segments segments[2];
     uint64_t box_tests;
-    bool failed; // memory
+    bool failed;  // memory
     char pad[64]; // slices are written by different threads
 } qpc_broad_slice;
 
@@ -66,13 +68,15 @@ struct qpc_broad {
     qpc_broad_chunk *chunks;
     qpc_broad_slice *slices;
     qpc_broad_tasks tasks[2]; // second: scratch
+    int32_t *by_node;         // (parts) in the order of their nodes
     int64_t max_pairs;
-    double origin[3], origin_far; // origin of boxes; how far things were when it was chosen, m
+    double origin[3]; // of all boxes, m
     int32_t slot_count[KINDS];
-    qpc_fbox *box[KINDS]; // (slots) of the last update, grown by reach x radius if not static
-    qpc_fbox *fat;        // (vertex slots) what the lists are good for
-    int32_t *id[KINDS];   // (slots) global number of the item (vertex: node), or -1
+    qpc_fbox *box[KINDS];   // (slots) of the last update, grown by reach x radius if not static
+    qpc_fbox *fat;          // (vertex slots) what the lists are good for
+    int32_t *id[KINDS];     // (slots) global number of the item (vertex: node), or -1
     int32_t *corner[KINDS]; // triangle, edge: (slots x 3, x 2) vertex slots; NULL for vertices
+    bool exact;             // the lists were made of this update's own boxes
     bool listed;            // the lists can be used again
     int32_t list_age;       // updates since they were made, 0: not known
     double cover;           // reach of static boxes in the lists
@@ -81,8 +85,8 @@ struct qpc_broad {
     // Of the update that runs:
     const double *x0, *x1;
     double reach;
-    int64_t most;              // pairs that may be listed
-    _Atomic int64_t so_far;    // pairs listed by all slices, roughly
+    int64_t most;           // pairs that may be listed
+    _Atomic int64_t so_far; // pairs listed by all slices, roughly
 };
 
 static inline int32_t qpc_broad_corners(int kind) {

@@ -7,7 +7,7 @@
 /// mesh-mesh and a dynamic (deforming) mesh with itself by vertex-triangle both ways and edge-edge.
 /// It keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance
 /// test of a step share one broad phase; lists depend on positions only, never on time or thread.
-/// One thread at a time; pairs of surfaces are split over helping threads if there are some
+/// One thread at a time; tests are split over helping threads if there are some
 /// (qpc_detector_set_parallel), with the same bits on any number. After warm-up nothing is
 /// allocated.
 ///
@@ -79,9 +79,10 @@ qpc_status qpc_detect_minimum_gap(qpc_detector *detector, const double *x, doubl
 
 /// Pairs that truly intersect at x (an edge crosses a triangle; centre lines of cables that meet),
 /// by exact predicates. Of one mesh, an edge and a triangle that share a vertex intersect if they
-/// are folded flat onto each other; neighbours that merely touch are left out. depth: smallest translation along the triangle's normal that separates the
-/// pair, m (two cables: the sum of their radii). At most max pairs are written, in order of
-/// surfaces and features; *ret_count is the number found in all. Touching counts.
+/// are folded flat onto each other; neighbours that merely touch are left out. depth: smallest
+/// translation along the triangle's normal that separates the pair, m (two cables: the sum of their
+/// radii). At most max pairs are written, in order of surfaces and features; *ret_count is the
+/// number found in all. Touching counts.
 typedef struct qpc_overlap {
     int32_t surface[2], feature[2];
     double depth;

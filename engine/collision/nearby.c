@@ -1,6 +1,6 @@
 /// Shortest paths over a mesh, bounded; see nearby.h. Steps are edges, and straight lines across an
-/// edge from corner to corner of two triangles unfolded into a plane: with edges alone a path in the
-/// poor direction of a regular mesh is 1.41 times too long, with both at most 1.08 times.
+/// edge from corner to corner of two triangles unfolded into a plane: with edges alone a path in
+/// the poor direction of a regular mesh is 1.41 times too long, with both at most 1.08 times.
 ///
 /// Vertices get ranks in breadth-first order, so that what is near a vertex lies in few runs of
 /// successive ranks: one or two a level. From each vertex Dijkstra's search runs out to the length
@@ -44,8 +44,8 @@ typedef struct search {
     const qpc_topology *topology;
     const double *x; // rest positions
     const int32_t *triangles;
-    int32_t *start;  // (vertices + 1) into links
-    link *links;     // by vertex
+    int32_t *start; // (vertices + 1) into links
+    link *links;    // by vertex
     double *length; // (vertices) best so far, infinite when untouched
     QPC_ARRAY(entry) heap;
     qpc_nearby *nearby;
@@ -137,7 +137,8 @@ static void each_link(search *s, int32_t vertices) {
         if (many > 4) many = 4;
         for (int32_t i = -1; i < many; i++)
             for (int32_t j = i + 1; j < (i < 0 ? 1 : many); j++) {
-                int32_t end[2] = {t->edge_vertex[2 * (int64_t)e], t->edge_vertex[2 * (int64_t)e + 1]};
+                int32_t end[2] = {t->edge_vertex[2 * (int64_t)e],
+                                  t->edge_vertex[2 * (int64_t)e + 1]};
                 double length = i < 0 ? v3_norm(v3_sub(rest(s, end[0]), rest(s, end[1])))
                                       : across(s, e, i, j, end);
                 if (isinf(length)) continue;
@@ -220,8 +221,7 @@ static qpc_status fill(search *s, double length, int32_t *queue, qpc_error *err)
     qpc_nearby *n = s->nearby;
     int32_t parts;
     double shortest = INFINITY, farthest;
-    for (int32_t i = 0; i < s->start[n->count]; i++)
-        shortest = fmin(shortest, s->links[i].length);
+    for (int32_t i = 0; i < s->start[n->count]; i++) shortest = fmin(shortest, s->links[i].length);
     n->empty = !(shortest < length);
     number(n, s->topology, queue, &parts);
     if (n->empty) return QPC_OK;
@@ -269,8 +269,8 @@ qpc_status qpc_nearby_create(const qpc_mesh *mesh, double length, qpc_nearby **r
         n->part = qpc_alloc_array(vertices, sizeof *n->part);
         n->start = qpc_calloc(vertices + 1, sizeof *n->start);
     }
-    if (n == NULL || queue == NULL || s.length == NULL || n->rank == NULL ||
-        n->part == NULL || n->start == NULL || !make_links(&s, (int32_t)vertices)) {
+    if (n == NULL || queue == NULL || s.length == NULL || n->rank == NULL || n->part == NULL ||
+        n->start == NULL || !make_links(&s, (int32_t)vertices)) {
         qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the rest shape of a surface");
     } else {
         for (size_t v = 0; v < vertices; v++) s.length[v] = INFINITY;
@@ -307,7 +307,8 @@ bool qpc_nearby_has(const qpc_nearby *n, int32_t a, int32_t b) {
     if (n->empty || n->part[a] != n->part[b]) return false;
     if (n->part[a] < 0) return true;
     int32_t from = n->rank[a] <= n->rank[b] ? a : b, rank = n->rank[from == a ? b : a];
-    int32_t low = n->start[from], high = n->start[from + 1]; // the last run that starts at or before
+    int32_t low = n->start[from],
+            high = n->start[from + 1]; // the last run that starts at or before
     const run *r = n->runs.data;
     while (high - low > 1) {
         int32_t middle = low + (high - low) / 2;

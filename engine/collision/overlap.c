@@ -1,5 +1,6 @@
 /// Pairs that truly intersect, by exact predicates; and the check of the lists against brute force.
 #include "engine/collision/sheets.h"
+#include "engine/collision/walk.h"
 #include "engine/geometry/closest.h"
 #include "engine/geometry/predicates.h"
 
@@ -59,7 +60,8 @@ static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_ch
         for (int j = 0; j < 3; j++)
             q[j] = node(x, m->first_node + m->triangles[3 * (int64_t)t + j]);
         if (!qpc_segment_meets_triangle(p[0], p[1], q[0], q[1], q[2])) continue;
-        report(ret, max, count, (qpc_overlap){{c->surface, m->surface}, {k, t}, qpc_overlap_depth(p, q)});
+        report(ret, max, count,
+               (qpc_overlap){{c->surface, m->surface}, {k, t}, qpc_overlap_depth(p, q)});
     }
     return QPC_OK;
 }
@@ -79,6 +81,7 @@ static void overlaps_chain(const double *x, const qpc_chain_part *c, int32_t a,
 
 qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *ret, int32_t max,
                                int64_t *ret_count, qpc_error *err) {
+    det->near_valid = false; // the lists themselves are walked here
     qpc_status status = qpc_lists_update(det, x, x, 0, err);
     if (status == QPC_OK && det->sheets != NULL) status = qpc_lists_follow(det, x, x, err);
     int64_t count = 0;
@@ -125,6 +128,45 @@ static bool lists_hold(const qpc_detector *det, const qpc_list *l, int32_t item)
     return times == 1;
 }
 
+/// What the tight boxes left out is out of reach at x, or no feature of a static mesh.
+static bool choice_is_complete(const qpc_detector *det, const double *x, double reach,
+                               qpc_error *err) {
+    for (int32_t f = 0; f < det->feature_count; f++) {
+        const qpc_chain_part *c = &det->chains[det->feature_chain[f]];
+        int32_t k = f - c->feature_base;
+        for (int edge = 0; edge < (k < c->edge_count ? 2 : 1); edge++) {
+            const qpc_list *all = edge ? &det->ee[f] : &det->vt[f];
+            const qpc_list *near = edge ? &det->near_ee[f] : &det->near_vt[f];
+            for (int32_t i = 0, n = 0; i < all->count; i++) {
+                int32_t item = det->items[all->start + i];
+                if (n < near->count && det->near_items[near->start + n] == item) { // same order
+                    n++;
+                    continue;
+                }
+                const qpc_mesh_part *m = qpc_mesh_of(det->meshes, item, edge);
+                int32_t j = item - (edge ? m->edge_base : m->triangle_base);
+                const int32_t *v = edge ? qpc_edge_nodes(m, j) : m->triangles + 3 * (int64_t)j;
+                double by = reach * (c->radius + m->radius);
+                qpc_vec3 p[4] = {node(x, c->first_node + k), node(x, qpc_chain_next(c, k))};
+                for (int s = 1 + edge; s < 4; s++) p[s] = node(x, m->first_node + v[s - 1 - edge]);
+                qpc_closest near_by;
+                edge ? qpc_closest_ee(p, &near_by) : qpc_closest_vt(p, &near_by);
+                if (near_by.distance >= by ||
+                    (edge ? qpc_behind_edge(m, j, p, by, 0) : qpc_beside_triangle(m, j, p, by, 0)))
+                    continue;
+                qpc_fail(
+                    err, QPC_ERR_INTERNAL,
+                    "%s %d of surface %d and %s %d of surface %d, %g m apart, are missing from "
+                    "the candidates near x",
+                    edge ? "edge" : "vertex", (int)k, (int)c->surface, edge ? "edge" : "triangle",
+                    (int)j, (int)m->surface, near_by.distance);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 static qpc_dbox motion_box(const double *x0, const double *x1, const int32_t *nodes, int count,
                            double by) {
     qpc_dbox b = qpc_dbox_empty();
@@ -136,6 +178,12 @@ static qpc_dbox motion_box(const double *x0, const double *x1, const int32_t *no
 }
 
 bool qpc_detector_check(qpc_detector *det, const double *x0, const double *x1, qpc_error *err) {
+    for (int end = 0; end < 2; end++) {
+        const double *x = end == 0 ? x0 : x1;
+        if (qpc_lists_update(det, x, x, 1, err) != QPC_OK || !choice_is_complete(det, x, 1, err))
+            return false;
+    }
+    det->near_valid = false; // the lists themselves are checked from here on
     if (qpc_lists_update(det, x0, x1, det->cover, err) != QPC_OK) return false;
     for (int32_t i = 0; i < det->mesh_count; i++)
         if (!qpc_bvh_check(det->meshes[i].bvh, det->meshes[i].triangle_box)) {

@@ -101,8 +101,8 @@ static qpc_status near_triangles(search *s, qpc_error *err) {
     const qpc_mesh_part *m = s->mj;
     qpc_dbox b = qpc_dbox_empty();
     for (int k = 0; k < 2; k++)
-        qpc_dbox_add(&b, s->x + 3 * (int64_t)(s->mi->first_node +
-                                              qpc_edge_nodes(s->mi, s->edge)[k]));
+        qpc_dbox_add(&b,
+                     s->x + 3 * (int64_t)(s->mi->first_node + qpc_edge_nodes(s->mi, s->edge)[k]));
     b = qpc_dbox_grow(&b, m->slack + (m->moving ? 1e-6 * m->size : 0));
     qpc_fbox box = qpc_fbox_around(b.lo, b.hi, m->origin);
     s->det->found.count = 0;
@@ -139,9 +139,8 @@ qpc_status qpc_sheets_overlaps(qpc_detector *det, const double *x, int32_t first
                     s.triangle = det->found.data[k];
                     if (!meets(&s)) continue;
                     if (*count < max)
-                        ret[*count] = (qpc_overlap){{s.mi->surface, s.mj->surface},
-                                                    {s.edge, s.triangle},
-                                                    depth(&s)};
+                        ret[*count] = (qpc_overlap){
+                            {s.mi->surface, s.mj->surface}, {s.edge, s.triangle}, depth(&s)};
                     ++*count;
                 }
             }
@@ -186,8 +185,7 @@ static qpc_pair *all_pairs(const qpc_broad *broad, bool vt, int64_t *ret_count) 
     count = 0;
     for (int32_t s = 0; s < slices; s++) {
         const qpc_pairs *from = vt ? qpc_broad_vt(broad, s) : qpc_broad_ee(broad, s);
-        if (from->count > 0)
-            memcpy(pairs + count, from->data, (size_t)from->count * sizeof *pairs);
+        if (from->count > 0) memcpy(pairs + count, from->data, (size_t)from->count * sizeof *pairs);
         count += from->count;
     }
     qsort(pairs, (size_t)count, sizeof *pairs, by_numbers);

@@ -1,13 +1,13 @@
 /// Pair tests of triangle surfaces; see sheets.h.
 ///
 /// By proximity, vertex-triangle tests find all that vertices are near, of either surface, faces,
-/// edges and vertices alike; edge-edge tests only pairs of inner points of edges. Over a motion both
-/// tests report what they meet. Feature pairs that several tests find get one key and one form,
-/// whichever found them: a vertex and an edge is (vertex, first triangle at the edge), two vertices
-/// (lower node, higher node) by their first edges.
+/// edges and vertices alike; edge-edge tests only pairs of inner points of edges. Over a motion
+/// both tests report what they meet. Feature pairs that several tests find get one key and one
+/// form, whichever found them: a vertex and an edge is (vertex, first triangle at the edge), two
+/// vertices (lower node, higher node) by their first edges.
 ///
-/// A pair is a contact if it is a local minimum of the distance on both sides (cones). A vertex of a
-/// deforming surface is a particle of its own and is asked less strictly: what counts is that it
+/// A pair is a contact if it is a local minimum of the distance on both sides (cones). A vertex of
+/// a deforming surface is a particle of its own and is asked less strictly: what counts is that it
 /// sees the nearest point of the other surface and that its own surface does not fall steeply
 /// towards it. On a flat patch over a flat patch all vertices hold, whatever the last bits say, and
 /// keys persist. What is not tested against the other feature (it shares a vertex, or is near it

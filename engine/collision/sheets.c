@@ -36,14 +36,12 @@ qpc_status qpc_sheets_create(const qpc_detector *det, const double *x, qpc_sheet
         status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a detector");
     for (int32_t i = 0; i < det->mesh_count && status == QPC_OK; i++) {
         const qpc_mesh_part *m = &det->meshes[i];
-        defs[i] = (qpc_broad_surface){.motion = m->motion,
-                                      .first_node = m->first_node,
-                                      .mesh = m->mesh,
-                                      .radius = m->radius};
+        defs[i] = (qpc_broad_surface){
+            .motion = m->motion, .first_node = m->first_node, .mesh = m->mesh, .radius = m->radius};
     }
     if (status == QPC_OK)
-        status = qpc_broad_create(defs, det->mesh_count, x, det->max_candidates, &sheets->broad,
-                                  err);
+        status =
+            qpc_broad_create(defs, det->mesh_count, x, det->max_candidates, &sheets->broad, err);
     qpc_free(defs);
     if (status == QPC_OK)
         *ret = sheets;

@@ -55,8 +55,8 @@ bool qpc_sheet_near_self(const qpc_sheet_pair *pair);
 void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double reach,
                          qpc_sheet_slice *out);
 /// A hit of the motion at factor separations.
-void qpc_sheet_motion(const qpc_sheet_pair *pair, const double *x0, const double *x1,
-                      double factor, qpc_sheet_slice *out);
+void qpc_sheet_motion(const qpc_sheet_pair *pair, const double *x0, const double *x1, double factor,
+                      qpc_sheet_slice *out);
 void qpc_sheet_gap(const qpc_sheet_pair *pair, const double *x, qpc_sheet_slice *out);
 
 // ---- sheetoverlap.c ----

@@ -9,12 +9,16 @@
 /// care.
 ///
 /// The matrix: rows whose columns lie within the band of K keep it banded (a cable's contacts);
-/// rows that reach further enter by the Woodbury formula on the banded factor up to FAR_DIRECT of
-/// them, and by conjugate gradients preconditioned with the banded part beyond (or, under `auto`,
-/// are left to active-set, which is faster there). The first minimum is taken at a small rhoF: it
-/// finds nearly the right set in a fraction of the Newton steps that the final one needs from afar.
+/// a few rows that reach further (cable on cable) enter by the Woodbury formula on the banded factor,
+/// many by a sparse factor of their own (sparse.h). Where the band is wide or the sparse factor would
+/// be too full, Woodbury goes on up to FAR_DIRECT of them, then come conjugate gradients preconditioned
+/// with the banded part (or, under `auto`, active-set, which is faster there). From afar rhoF rises from small to large by
+/// tenths: a soft minimum finds nearly the right set in few Newton steps, and each stage starts next
+/// to its own. All at once, the set grows and shrinks by the rows at its borders only, and a cable
+/// along a drum takes hundreds of steps. A warm start tries the last set at the final rhoF first.
 /// It cannot prove that rows contradict: it stops at its limits then. Runs on the worker in the
 /// world; memory from the arena.
+#include "engine/solver/sparse.h"
 #include "engine/solver/work.h"
 
 #include <float.h>
@@ -22,14 +26,19 @@
 #include <string.h>
 
 static const double SMALL_COMP = 1e-14; // sum |lambda s| / S^2: dv is known to 1e-7 then
-static const double RHO_FIRST = 1e2, RHO = 1e6, RHO_MOST = 1e9;
+static const double RHO_FIRST = 1e2, RHO_FIRST_OF_MANY = 1, RHO_GROWTH = 10, RHO = 1e6, RHO_MOST = 1e9;
 
 enum {
     OUTER_MOST = 40,
     INNER_MOST = 100, // Newton steps per multiplier update
     FAR_DIRECT = 128, // active rows beyond the band that Woodbury takes
     FAR_MOST = 800,   // up to which active-set beats CG
+    FAR_FEW = 12,     // up to which Woodbury beats the sparse factor
+    NARROW = 8,       // half bandwidth of K up to which there is one
+    SPARSE_MOST = 3000000, // block products a factorisation, 30 ms
     FEW = 12,         // missed rows that need no soft start
+    MANY = 150,       // missed rows that need a softer one
+    PROBE = 4,        // Newton steps that the last set gets to prove itself
     SLOW_MOST = 6,    // multiplier updates in a row that do not help
 };
 
@@ -51,6 +60,11 @@ typedef struct alm {
     double *e;         // (FAR_DIRECT)
     double *cg;        // (3 n) CG
     bool have_factor;
+    bool have_band;    // the banded factor is that of `factored`
+    bool by_sparse;    // the sparse factor is
+    int8_t sparse_fits; // -1 not analysed yet, 0 no, 1 yes
+    bool no_memory;     // for it
+    qpc_sparse sparse;
     bool hand_over; // stop where active-set is faster
     qpc_solver_report *report;
 } alm;
@@ -61,11 +75,11 @@ static bool far_direct(const alm *s) {
 
 /// Factor of K + J_A'R J_A for the present active set. Rows of the matrix above the first unknown
 /// of any row that came or went are as they were, and so is their part of the factor.
-static bool factor(alm *s) {
+static bool factor_band(alm *s) {
     const qpc_qp *qp = s->qp;
-    int32_t n = qp->n, w = qp->sys->bandwidth, from = s->have_factor ? n : 0;
+    int32_t n = qp->n, w = qp->sys->bandwidth, from = s->have_band ? n : 0;
     int64_t stride = w + 1;
-    for (int32_t i = 0; i < qp->m && s->have_factor; i++) {
+    for (int32_t i = 0; i < qp->m && s->have_band; i++) {
         if (s->active[i] == s->factored[i] || s->far[i]) continue;
         int32_t first = qp->column[qp->row_start[i]];
         if (first < from) from = first;
@@ -88,8 +102,7 @@ static bool factor(alm *s) {
             for (int32_t l = first; l <= k; l++) row[qp->column[l]] += v * qp->value[l];
         }
     }
-    s->report->factorizations++;
-    s->have_factor = qpc_band_factor(n, w, s->band, s->factor, from) < 0;
+    s->have_band = s->have_factor = qpc_band_factor(n, w, s->band, s->factor, from) < 0;
     if (!s->have_factor) return false;
     if (s->hand_over && s->far_count > FAR_DIRECT && s->far_count <= FAR_MOST) return false;
     if (s->far_count == 0 || !far_direct(s)) return true;
@@ -126,9 +139,36 @@ static bool factor(alm *s) {
             l[j] = v;
         }
         l[i] = pivot;
-        if (!(pivot > 0)) return s->have_factor = false;
+        if (!(pivot > 0)) return s->have_band = s->have_factor = false;
     }
     return true;
+}
+
+/// Whether the present active set goes to the sparse factor.
+static bool wants_sparse(alm *s) {
+    int32_t far = 0;
+    for (int32_t i = 0; i < s->qp->m; i++) far += s->far[i] && s->active[i];
+    if (far <= FAR_FEW || s->qp->sys->bandwidth > NARROW) return false;
+    if (s->sparse_fits < 0) {
+        bool fits = false;
+        s->no_memory = !qpc_sparse_analyse(&s->sparse, s->work->arena, s->qp, SPARSE_MOST, &fits);
+        s->sparse_fits = fits && !s->no_memory;
+    }
+    return s->sparse_fits > 0;
+}
+
+static bool factor(alm *s) {
+    s->report->factorizations++;
+    s->by_sparse = wants_sparse(s);
+    if (s->no_memory) return s->have_factor = false;
+    if (!s->by_sparse) return factor_band(s);
+    s->have_band = false;
+    qpc_sparse_load(&s->sparse);
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        s->factored[i] = s->active[i];
+        if (s->active[i]) qpc_sparse_add_row(&s->sparse, i, s->R[i]);
+    }
+    return s->have_factor = qpc_sparse_factor(&s->sparse);
 }
 
 static void far_system_solve(const alm *s, double *e) {
@@ -155,9 +195,13 @@ static void multiply(const alm *s, const double *x, double *y) {
 static void solve(alm *s, const double *rhs, double *d) {
     const qpc_qp *qp = s->qp;
     int32_t n = qp->n, w = qp->sys->bandwidth;
+    qp->sys->solves++;
+    if (s->by_sparse) {
+        qpc_sparse_solve(&s->sparse, rhs, d);
+        return;
+    }
     memcpy(d, rhs, (size_t)n * sizeof(double));
     qpc_band_solve(n, w, s->factor, d);
-    qp->sys->solves++;
     if (s->far_count == 0) return;
     if (far_direct(s)) {
         for (int32_t i = 0; i < s->far_count; i++) s->e[i] = qpc_row_dot(qp, s->far_row[i], d);
@@ -288,7 +332,7 @@ static bool allocate(alm *s, qpc_arena *arena) {
 static void set_penalty(alm *s, double rho) {
     for (int32_t i = 0; i < s->qp->m; i++)
         s->R[i] = s->work->kt2[i] > 0 ? rho / s->work->kt2[i] : 0;
-    s->have_factor = false;
+    s->have_band = s->have_factor = false;
 }
 
 /// Minimise phi from x for the present mu. Returns false if a limit or a lost factor stops it; x
@@ -357,7 +401,8 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
                                         qpc_solver_report *report, qpc_error *err) {
     const qpc_qp *qp = work->qp;
     alm s = {
-        .work = work, .qp = qp, .x = x, .mu = lambda, .hand_over = hand_over, .report = report};
+        .work = work, .qp = qp, .x = x, .mu = lambda, .hand_over = hand_over, .report = report,
+        .sparse_fits = -1};
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
@@ -367,11 +412,18 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         warm |= lambda[i] != 0;
     }
     memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
-    double rho = work->missed > FEW ? RHO_FIRST : RHO, best = DBL_MAX;
-    set_penalty(&s, rho);
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : 400, slow = 0;
+    double rho = RHO, best = DBL_MAX;
+    set_penalty(&s, rho);
+    bool probed = warm && work->missed > FEW && minimise(&s, true, limit < PROBE ? limit : PROBE);
+    if (work->missed > FEW && !probed) {
+        rho = work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;
+        set_penalty(&s, rho);
+        memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
+    }
     for (int32_t outer = 0; outer < OUTER_MOST; outer++) {
-        bool done = minimise(&s, warm && outer == 0, limit);
+        bool done = (probed && outer == 0) || minimise(&s, warm && outer == 0, limit);
+        if (s.no_memory) return QPC_SOLVER_MEMORY(err, work);
         // lambda <- (u)_+
         double runaway = 0;
         for (int32_t i = 0; i < qp->m; i++) {
@@ -391,7 +443,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         }
         if (!done || !isfinite(runaway)) break;
         if (rho < RHO) {
-            rho = RHO;
+            rho = fmin(RHO, RHO_GROWTH * rho);
             set_penalty(&s, rho);
             continue;
         }

@@ -59,9 +59,9 @@ static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *optio
     if (first_x == NULL || first_lambda == NULL || warm == NULL)
         return QPC_SOLVER_MEMORY(err, work);
     memcpy(warm, lambda, m * sizeof *lambda);
-    // A few dozen Newton steps: where it needs more, active-set is the faster one.
+    // A few dozen Newton steps, some more for many rows: where it needs more, active-set is the faster one.
     qpc_solver_options bounded = *options;
-    if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS;
+    if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS + work->qp->m / 8;
     qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
 

@@ -106,7 +106,11 @@ class Scenes(unittest.TestCase):
                 ({"bodies": [{"mesh": {"file": "a", "generate": {}}}]}, "exactly one"),
                 ({"bodies": [{"mesh": {"generate": {"kind": "box", "heigth": 1}}}]}, "height"),
                 ({"bodies": [{"nodes": {"generate": {"kind": "line", "count": 0}}}]}, "count"),
-                ({"bodies": [{"nodes": {"generate": {"kind": "arc"}}}]}, "line or pulley"),
+                ({"bodies": [{"nodes": {"generate": {"kind": "arc"}}}]}, "line, pulley or helix"),
+                ({"bodies": [{"nodes": {"generate": {"kind": "helix", "count": 9, "spacing": 1,
+                                                     "radius": 1, "pitch": 1}}}]}, "generate.turns"),
+                ({"bodies": [{"nodes": {"generate": {"kind": "helix", "count": 9, "spacing": 1,
+                                                     "radius": 1, "pitch": 1, "turns": 2}}}]}, "leg"),
                 ({"bodies": [{"nodes": [[0, 0, 0]], "mass": {"first": 1}}]}, "mass.all")]:
             with self.assertRaisesRegex(qpcollide.SceneError, text):
                 qpcollide.resolve_scene(scene)

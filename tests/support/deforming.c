@@ -161,10 +161,10 @@ static int32_t middle(generated *g, int32_t *known, int32_t a, int32_t b, double
 }
 
 bool generate_icosphere(generated *g, int level, double radius) {
-    static const int8_t face[20][3] = {{0, 11, 5},  {0, 5, 1},  {0, 1, 7},   {0, 7, 10}, {0, 10, 11},
-                                       {1, 5, 9},   {5, 11, 4}, {11, 10, 2}, {10, 7, 6}, {7, 1, 8},
-                                       {3, 9, 4},   {3, 4, 2},  {3, 2, 6},   {3, 6, 8},  {3, 8, 9},
-                                       {4, 9, 5},   {2, 4, 11}, {6, 2, 10},  {8, 6, 7},  {9, 8, 1}};
+    static const int8_t face[20][3] = {{0, 11, 5}, {0, 5, 1},  {0, 1, 7},   {0, 7, 10}, {0, 10, 11},
+                                       {1, 5, 9},  {5, 11, 4}, {11, 10, 2}, {10, 7, 6}, {7, 1, 8},
+                                       {3, 9, 4},  {3, 4, 2},  {3, 2, 6},   {3, 6, 8},  {3, 8, 9},
+                                       {4, 9, 5},  {2, 4, 11}, {6, 2, 10},  {8, 6, 7},  {9, 8, 1}};
     double t = (1 + sqrt(5.0)) / 2, s = radius / sqrt(1 + t * t);
     bool ok = true;
     for (int axis = 0; axis < 3; axis++)
@@ -198,39 +198,81 @@ bool generate_icosphere(generated *g, int level, double radius) {
 
 // ---- brute force ----
 
-/// near[a * n + b]: vertices nearer along edges than the exclusion, by relaxing all edges again and
-/// again from each vertex; NULL if none are (edges longer than that) or memory is out.
+/// The angle at b of the triangle a b c.
+static double angle(qpc_vec3 a, qpc_vec3 b, qpc_vec3 c) {
+    qpc_vec3 p = v3_sub(a, b), q = v3_sub(c, b);
+    return atan2(v3_norm(v3_cross(p, q)), v3_dot(p, q));
+}
+
+rest_links rest_links_of(const qpc_mesh *mesh) {
+    const qpc_topology *t = qpc_mesh_topology(mesh);
+    const double *x = qpc_mesh_vertices(mesh);
+    const int32_t *tri = qpc_mesh_elements(mesh);
+    int32_t count = (int32_t)qpc_mesh_element_count(mesh);
+    rest_links links = {0};
+    for (int32_t e = 0; e < t->edge_count; e++) {
+        int32_t a = t->edge_vertex[2 * e], b = t->edge_vertex[2 * e + 1], corner[4], corners = 0;
+        qpc_vec3 p = v3_load(x + 3 * a), q = v3_load(x + 3 * b);
+        (void)qpc_array_push(&links, ((rest_link){{a, b}, v3_norm(v3_sub(p, q))}));
+        // The corners opposite the edge, of the first four triangles that have it.
+        for (int32_t f = 0, seen = 0; f < count && seen < 4; f++) {
+            const int32_t *v = tri + 3 * (int64_t)f;
+            int32_t has_a = -1, has_b = -1;
+            for (int k = 0; k < 3; k++) {
+                if (v[k] == a) has_a = k;
+                if (v[k] == b) has_b = k;
+            }
+            if (has_a < 0 || has_b < 0) continue;
+            seen++;
+            if (!t->triangle_degenerate[f]) corner[corners++] = v[3 - has_a - has_b];
+        }
+        // Unfolded, the straight line between two corners crosses the edge if both its ends see the
+        // corners less than half a turn apart; then the law of cosines.
+        for (int i = 0; i < corners; i++)
+            for (int j = i + 1; j < corners; j++) {
+                qpc_vec3 c = v3_load(x + 3 * corner[i]), d = v3_load(x + 3 * corner[j]);
+                double at_a = angle(c, p, q) + angle(q, p, d), pi = acos(-1.0);
+                if (!(at_a < pi) || !(angle(c, q, p) + angle(p, q, d) < pi)) continue;
+                double l = v3_norm(v3_sub(c, p)), m = v3_norm(v3_sub(d, p));
+                double length = sqrt(fmax(0, l * l + m * m - 2 * l * m * cos(at_a)));
+                (void)qpc_array_push(&links, ((rest_link){{corner[i], corner[j]}, length}));
+            }
+    }
+    return links;
+}
+
+void rest_paths(const rest_links *links, int32_t n, int32_t from, double *far) {
+    for (int32_t b = 0; b < n; b++) far[b] = INFINITY;
+    far[from] = 0;
+    for (bool again = true; again;) {
+        again = false;
+        for (int32_t i = 0; i < links->count; i++)
+            for (int k = 0; k < 2; k++) {
+                const rest_link *l = &links->data[i];
+                double length = far[l->end[k]] + l->length;
+                if (!(length < far[l->end[1 - k]])) continue;
+                far[l->end[1 - k]] = length;
+                again = true;
+            }
+    }
+}
+
+/// near[a * n + b]: vertices nearer along the rest shape than the exclusion; NULL if none are
+/// (links longer than that) or memory is out.
 static uint8_t *near_vertices(const deforming *d, int32_t s) {
     const qpc_surface *m = &d->surface[s];
-    const qpc_topology *t = qpc_mesh_topology(m->mesh);
-    const double *x = qpc_mesh_vertices(m->mesh);
     double apart = m->self_exclusion < 0 ? acos(-1.0) * m->radius : m->self_exclusion;
     int32_t n = m->node_count;
-    double shortest = INFINITY, *edge = calloc((size_t)t->edge_count + 1, sizeof *edge);
-    for (int32_t e = 0; e < t->edge_count; e++) {
-        const int32_t *v = t->edge_vertex + 2 * e;
-        edge[e] = v3_norm(v3_sub(v3_load(x + 3 * v[0]), v3_load(x + 3 * v[1])));
-        shortest = fmin(shortest, edge[e]);
-    }
+    double shortest = INFINITY, *far = calloc((size_t)n, sizeof *far);
+    rest_links links = rest_links_of(m->mesh);
+    for (int32_t i = 0; i < links.count; i++) shortest = fmin(shortest, links.data[i].length);
     uint8_t *near = NULL;
-    if (shortest < apart) near = calloc((size_t)n * (size_t)n, 1);
-    double *far = calloc((size_t)n, sizeof *far);
+    if (shortest < apart && far != NULL) near = calloc((size_t)n * (size_t)n, 1);
     for (int32_t a = 0; near != NULL && a < n; a++) {
-        for (int32_t b = 0; b < n; b++) far[b] = INFINITY;
-        far[a] = 0;
-        for (bool again = true; again;) {
-            again = false;
-            for (int32_t e = 0; e < t->edge_count; e++)
-                for (int k = 0; k < 2; k++) {
-                    double l = far[t->edge_vertex[2 * e + k]] + edge[e];
-                    if (!(l < far[t->edge_vertex[2 * e + 1 - k]]) || !(l < apart)) continue;
-                    far[t->edge_vertex[2 * e + 1 - k]] = l;
-                    again = true;
-                }
-        }
+        rest_paths(&links, n, a, far);
         for (int32_t b = 0; b < n; b++) near[(size_t)a * (size_t)n + (size_t)b] = far[b] < apart;
     }
-    free(edge);
+    qpc_array_fini(&links);
     free(far);
     return near;
 }

@@ -13,7 +13,7 @@ typedef struct deforming {
     generated rest[DEFORMING_MOST]; // meshes
     double *rest_length[DEFORMING_MOST];
     int32_t count, nodes;
-    double *x0, *x1; // (nodes x 3)
+    double *x0, *x1;               // (nodes x 3)
     uint8_t *near[DEFORMING_MOST]; // of brute force, made once
     bool near_made[DEFORMING_MOST];
 } deforming;
@@ -30,7 +30,8 @@ double *deforming_at(const deforming *d, double *x, int32_t surface);
 
 // ---- shapes: rest is a sheet in the plane z = 0, points x, y >= 0; out the same points moved ----
 
-/// Bent along x = at by an angle, over a cylinder of the given radius; layers end up 2 radius apart.
+/// Bent along x = at by an angle, over a cylinder of the given radius; layers end up 2 radius
+/// apart.
 void sheet_fold(const double *rest, int32_t n, double at, double angle, double radius, double *out);
 /// Rolled up to `part` (0 flat, 1 a spiral from inner radius, layers `pitch` apart).
 void sheet_roll(const double *rest, int32_t n, double length, double part, double inner,
@@ -45,9 +46,20 @@ bool generate_icosphere(generated *g, int level, double radius);
 
 // ---- brute force ----
 
+/// What lengths along a rest shape are made of: edges, and straight lines across an edge between
+/// the corners opposite it, where two triangles unfold so that the line stays in them.
+typedef struct rest_link {
+    int32_t end[2];
+    double length;
+} rest_link;
+typedef QPC_ARRAY(rest_link) rest_links;
+rest_links rest_links_of(const qpc_mesh *mesh);
+/// Shortest paths from a vertex by relaxing all links again and again.
+void rest_paths(const rest_links *links, int32_t n, int32_t from, double *far);
+
 /// For every pair that detection is to look at between meshes of which one is dynamic, and within
-/// dynamic ones: kind, nodes, surfaces, features; flags and separation for near_self pairs (shortest
-/// paths over the rest mesh by another method). Every stride-th feature of side i only.
+/// dynamic ones: kind, nodes, surfaces, features; flags and separation for near_self pairs
+/// (shortest paths over the rest mesh by another method). Every stride-th feature of side i only.
 typedef void deforming_visit(const deforming *d, qpc_contact *pair, void *user);
 void deforming_pairs(deforming *d, int32_t stride, deforming_visit *visit, void *user);
 

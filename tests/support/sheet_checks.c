@@ -104,8 +104,8 @@ static void check_form(const deforming *d, const qpc_contacts *all, const double
         for (int k = 0; k < 4; k++) sum = v3_madd(sum, c->weight[k], v3_load(x + 3 * c->node[k]));
         double size = 0;
         for (int k = 1; k < 4; k++)
-            size = fmax(size, v3_norm(v3_sub(v3_load(x + 3 * c->node[k]),
-                                             v3_load(x + 3 * c->node[0]))));
+            size = fmax(size,
+                        v3_norm(v3_sub(v3_load(x + 3 * c->node[k]), v3_load(x + 3 * c->node[0]))));
         assert_near(v3_norm(sum), c->distance, 1e-9 * size);
         assert_near(fabs(v3_dot(sum, c->n)), c->distance, 1e-9 * size);
     }
@@ -116,8 +116,9 @@ static void check_form(const deforming *d, const qpc_contacts *all, const double
 typedef struct near_user {
     sheet_run *run;
     double gap;
-    double *best;   // (nodes x surfaces) nearest triangle of a surface to a dynamic vertex
-    int64_t missed; // edge pairs inside reach of which both sides' cones hold, and no contact
+    double *best;         // (nodes x surfaces) nearest triangle of a surface to a dynamic vertex
+    qpc_contact *nearest; // (nodes x surfaces) that pair
+    int64_t missed;       // edge pairs inside reach of which both sides' cones hold, and no contact
 } near_user;
 
 static void near_pair(const deforming *d, qpc_contact *c, void *user) {
@@ -127,8 +128,10 @@ static void near_pair(const deforming *d, qpc_contact *c, void *user) {
     if (c->flags & QPC_CONTACT_NEAR_SELF) return;
     u->gap = fmin(u->gap, distance / c->separation);
     if (c->kind != QPC_CONTACT_VT) return;
-    double *best = &u->best[(int64_t)c->node[0] * DEFORMING_MOST + c->surface[1]];
-    *best = fmin(*best, distance);
+    int64_t at = (int64_t)c->node[0] * DEFORMING_MOST + c->surface[1];
+    if (!(distance < u->best[at])) return;
+    u->best[at] = distance;
+    u->nearest[at] = *c;
 }
 
 /// The surface falls steeply from the vertex towards what it is near: another contact stands in.
@@ -145,43 +148,22 @@ static bool steep(const deforming *d, int32_t s, int32_t node, qpc_vec3 away) {
     return false;
 }
 
-typedef struct nearest_user {
-    int32_t node, surface;
-    double distance;
-    qpc_vec3 away;
-} nearest_user;
-
-/// Direction from the nearest triangle of a surface to a node, by projecting on all of them.
-static void find_away(const deforming *d, nearest_user *u) {
-    const qpc_surface *m = &d->surface[u->surface];
-    const int32_t *t = qpc_mesh_elements(m->mesh);
-    u->distance = INFINITY;
-    for (int32_t i = 0; i < qpc_mesh_element_count(m->mesh); i++) {
-        qpc_contact c = {.kind = QPC_CONTACT_VT, .node = {u->node}};
-        bool own = false;
-        for (int k = 0; k < 3; k++) {
-            c.node[1 + k] = m->first_node + t[3 * i + k];
-            own |= c.node[1 + k] == u->node;
-        }
-        if (own) continue;
-        double distance = distance_of(d->x0, &c), h = 1e-5 * distance;
-        if (!(distance < u->distance)) continue;
-        u->distance = distance;
-        double p[12], g[3];
-        points(d->x0, &c, p);
-        for (int k = 0; k < 3; k++) { // its gradient
-            double keep = p[k];
-            p[k] = keep + h;
-            g[k] = qpc_checker_distance_vt(p);
-            p[k] = keep - h;
-            g[k] = (g[k] - qpc_checker_distance_vt(p)) / (2 * h);
-            p[k] = keep;
-        }
-        u->away = v3(g[0], g[1], g[2]);
+/// Direction from the triangle of a pair to its vertex: the gradient of the distance.
+static qpc_vec3 away_from(const deforming *d, const qpc_contact *c) {
+    double p[12], g[3], h = 1e-5 * distance_of(d->x0, c);
+    points(d->x0, c, p);
+    for (int k = 0; k < 3; k++) {
+        double keep = p[k];
+        p[k] = keep + h;
+        g[k] = qpc_checker_distance_vt(p);
+        p[k] = keep - h;
+        g[k] = (g[k] - qpc_checker_distance_vt(p)) / (2 * h);
+        p[k] = keep;
     }
+    return v3(g[0], g[1], g[2]);
 }
 
-static void check_vertices(sheet_run *r, const deforming *d, const double *best) {
+static void check_vertices(sheet_run *r, const deforming *d, const near_user *all) {
     double *got = malloc((size_t)d->nodes * DEFORMING_MOST * sizeof *got);
     if (got == NULL) abort();
     for (int64_t i = 0; i < (int64_t)d->nodes * DEFORMING_MOST; i++) got[i] = INFINITY;
@@ -199,15 +181,14 @@ static void check_vertices(sheet_run *r, const deforming *d, const double *best)
         if (m->motion != QPC_DYNAMIC || m->mesh == NULL) continue;
         for (int32_t v = m->first_node; v < m->first_node + m->node_count; v++)
             for (int32_t j = 0; j < d->count; j++) {
-                double want = best[(int64_t)v * DEFORMING_MOST + j];
+                int64_t at = (int64_t)v * DEFORMING_MOST + j;
+                double want = all->best[at];
                 double reach = r->reach * (m->radius + d->surface[j].radius);
                 if (!(want < reach * (1 - 1e-9))) continue;
-                if (got[(int64_t)v * DEFORMING_MOST + j] <= want * (1 + 1e-7) + 1e-12) continue;
-                nearest_user u = {.node = v, .surface = j};
-                find_away(d, &u);
-                if (steep(d, s, v, u.away)) continue;
-                fail_msg("node %d of surface %d is %.9g from surface %d and has contact %.9g", (int)v,
-                         (int)s, want, (int)j, got[(int64_t)v * DEFORMING_MOST + j]);
+                if (got[at] <= want * (1 + 1e-7) + 1e-12) continue;
+                if (steep(d, s, v, away_from(d, &all->nearest[at]))) continue;
+                fail_msg("node %d of surface %d is %.9g from surface %d and has contact %.9g",
+                         (int)v, (int)s, want, (int)j, got[at]);
             }
     }
     free(got);
@@ -226,11 +207,13 @@ void sheet_run_near(sheet_run *r, deforming *d) {
     if (r->stride == 0) return;
     near_user u = {.run = r, .gap = 2};
     u.best = malloc((size_t)d->nodes * DEFORMING_MOST * sizeof *u.best);
-    if (u.best == NULL) abort();
+    u.nearest = malloc((size_t)d->nodes * DEFORMING_MOST * sizeof *u.nearest);
+    if (u.best == NULL || u.nearest == NULL) abort();
     for (int64_t i = 0; i < (int64_t)d->nodes * DEFORMING_MOST; i++) u.best[i] = INFINITY;
     deforming_pairs(d, r->stride, near_pair, &u);
-    check_vertices(r, d, u.best);
+    check_vertices(r, d, &u);
     free(u.best);
+    free(u.nearest);
     double gap = 0;
     assert_ok(qpc_detect_minimum_gap(r->det, d->x0, &gap, &err), &err);
     if (r->stride == 1)
@@ -307,8 +290,10 @@ void sheet_run_motion(sheet_run *r, deforming *d) {
         deforming_pairs(d, r->stride, motion_pair, &u);
         r->contacts = keep;
         for (int32_t i = 0; i < motion.count && r->stride == 1; i++) {
-            assert_true(u.explained[i]);
-            assert_true(i == 0 || by_support(&u.sorted[i - 1], &u.sorted[i]) != 0); // each once
+            // Where features touch, the last bit says which of them is nearest.
+            assert_true(u.explained[i] || u.sorted[i].distance < 1e-12);
+            assert_true(i == 0 || u.sorted[i].distance < 1e-12 ||
+                        by_support(&u.sorted[i - 1], &u.sorted[i]) != 0); // each once
         }
         r->touching += u.touching;
         free(u.explained);

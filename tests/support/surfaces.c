@@ -166,9 +166,9 @@ static bool icosphere(int level, generated *g) {
                                   {0, -1, s}, {0, 1, s}, {0, -1, -s}, {0, 1, -s},
                                   {s, 0, -1}, {s, 0, 1}, {-s, 0, -1}, {-s, 0, 1}};
     static const int32_t face[20][3] = {
-        {0, 11, 5}, {0, 5, 1},  {0, 1, 7},   {0, 7, 10}, {0, 10, 11}, {1, 5, 9}, {5, 11, 4},
+        {0, 11, 5},  {0, 5, 1},  {0, 1, 7},  {0, 7, 10}, {0, 10, 11}, {1, 5, 9}, {5, 11, 4},
         {11, 10, 2}, {10, 7, 6}, {7, 1, 8},  {3, 9, 4},  {3, 4, 2},   {3, 2, 6}, {3, 6, 8},
-        {3, 8, 9},  {4, 9, 5},  {2, 4, 11},  {6, 2, 10}, {8, 6, 7},   {9, 8, 1}};
+        {3, 8, 9},   {4, 9, 5},  {2, 4, 11}, {6, 2, 10}, {8, 6, 7},   {9, 8, 1}};
     bool ok = true;
     for (int i = 0; ok && i < 12; i++)
         ok = add_vertex(g, corner[i][0] / length, corner[i][1] / length, corner[i][2] / length);
@@ -287,8 +287,9 @@ typedef QPC_ARRAY(item) items;
 
 static bool push_item(items *list, const qpc_broad_surface *s, int32_t surface, int32_t number,
                       const int32_t *node, int32_t node_count, const double *x0, const double *x1,
-                      double grow) {
+                      double reach) {
     item it = {.surface = surface, .number = number, .node_count = node_count};
+    double grow = reach * s->radius;
     for (int d = 0; d < 3; d++) it.lo[d] = INFINITY, it.hi[d] = -INFINITY;
     for (int32_t k = 0; k < node_count; k++) {
         it.node[k] = s->first_node + node[k];
@@ -301,15 +302,21 @@ static bool push_item(items *list, const qpc_broad_surface *s, int32_t surface, 
     return qpc_array_push(list, it);
 }
 
-static bool near_apart(const item *a, const item *b, const qpc_broad_surface *surface) {
+/// The larger of the gaps by coordinate (negative: boxes overlap) if the two may be a pair at all.
+static double gap(const item *a, const item *b, const qpc_broad_surface *surface) {
+    double gap = -INFINITY;
+    for (int d = 0; d < 3; d++) {
+        double below = a->lo[d] - b->hi[d], above = b->lo[d] - a->hi[d];
+        double larger = below > above ? below : above;
+        gap = larger > gap ? larger : gap;
+        if (gap > 0.01) return INFINITY; // beyond any slack
+    }
     if (surface[a->surface].motion != QPC_DYNAMIC && surface[b->surface].motion != QPC_DYNAMIC)
-        return false;
-    for (int d = 0; d < 3; d++)
-        if (!(a->lo[d] <= b->hi[d] && b->lo[d] <= a->hi[d])) return false;
+        return INFINITY;
     for (int32_t i = 0; i < a->node_count; i++)
         for (int32_t k = 0; k < b->node_count; k++)
-            if (a->node[i] == b->node[k]) return false;
-    return true;
+            if (a->node[i] == b->node[k]) return INFINITY;
+    return gap;
 }
 
 static int by_numbers(const void *a, const void *b) {
@@ -324,26 +331,24 @@ static void sort_pairs(qpc_pairs *p) {
     if (p->count > 1) qsort(p->data, (size_t)p->count, sizeof *p->data, by_numbers);
 }
 
+/// Vertices, triangles and edges of all surfaces.
 static bool list_items(const qpc_broad_surface *surface, int32_t count, const double *x0,
-                       const double *x1, double reach, double slack, items ret[3]) {
+                       const double *x1, double reach, items ret[3]) {
     int32_t triangles = 0, edges = 0;
     for (int32_t s = 0; s < count; s++) {
-        const qpc_topology *topo = qpc_mesh_topology(surface[s].mesh);
-        const int32_t *t = qpc_mesh_elements(surface[s].mesh);
-        int32_t n = (int32_t)qpc_mesh_element_count(surface[s].mesh),
-                nodes = (int32_t)qpc_mesh_vertex_count(surface[s].mesh);
-        double grow = reach * surface[s].radius + slack;
+        const qpc_broad_surface *f = &surface[s];
+        const qpc_topology *topo = qpc_mesh_topology(f->mesh);
+        const int32_t *t = qpc_mesh_elements(f->mesh);
+        int32_t n = (int32_t)qpc_mesh_element_count(f->mesh),
+                nodes = (int32_t)qpc_mesh_vertex_count(f->mesh);
         bool *used = calloc((size_t)nodes, 1), ok = used != NULL;
         for (int32_t i = 0; ok && i < 3 * n; i++) used[t[i]] = true;
         for (int32_t i = 0; ok && i < nodes; i++)
-            if (used[i])
-                ok = push_item(&ret[0], &surface[s], s, surface[s].first_node + i, &i, 1, x0, x1,
-                               grow);
+            if (used[i]) ok = push_item(&ret[0], f, s, f->first_node + i, &i, 1, x0, x1, reach);
         for (int32_t i = 0; ok && i < n; i++)
-            ok = push_item(&ret[1], &surface[s], s, triangles + i, t + 3 * i, 3, x0, x1, grow);
+            ok = push_item(&ret[1], f, s, triangles + i, t + 3 * i, 3, x0, x1, reach);
         for (int32_t i = 0; ok && i < topo->edge_count; i++)
-            ok = push_item(&ret[2], &surface[s], s, edges + i, topo->edge_vertex + 2 * i, 2, x0, x1,
-                           grow);
+            ok = push_item(&ret[2], f, s, edges + i, topo->edge_vertex + 2 * i, 2, x0, x1, reach);
         free(used);
         if (!ok) return false;
         triangles += n;
@@ -352,26 +357,64 @@ static bool list_items(const qpc_broad_surface *surface, int32_t count, const do
     return true;
 }
 
+static bool compare_two(const item *a, const item *b, const qpc_broad_surface *surface,
+                        double slack, qpc_pairs *least, qpc_pairs *most) {
+    double g = gap(a, b, surface);
+    if (g > 2 * slack) return true;
+    qpc_pair p = {a->number, b->number};
+    return qpc_array_push(most, p) && (g > 0 || qpc_array_push(least, p));
+}
+
 bool surfaces_brute(const qpc_broad_surface *surface, int32_t count, const double *x0,
-                    const double *x1, double reach, double slack, surfaces_pairs *ret) {
-    items list[3] = {{0}, {0}, {0}}; // vertices, triangles, edges
-    bool ok = list_items(surface, count, x0, x1, reach, slack, list);
-    ret->vt.count = ret->ee.count = 0;
+                    const double *x1, double reach, double slack, surfaces_pairs *least,
+                    surfaces_pairs *most) {
+    items list[3] = {{0}, {0}, {0}};
+    bool ok = list_items(surface, count, x0, x1, reach, list);
+    least->vt.count = least->ee.count = most->vt.count = most->ee.count = 0;
     for (int32_t i = 0; ok && i < list[0].count; i++)
-        for (int32_t k = 0; ok && k < list[1].count; k++) {
-            const item *a = &list[0].data[i], *b = &list[1].data[k];
-            if (near_apart(a, b, surface))
-                ok = qpc_array_push(&ret->vt, ((qpc_pair){a->number, b->number}));
-        }
+        for (int32_t k = 0; ok && k < list[1].count; k++)
+            ok = compare_two(&list[0].data[i], &list[1].data[k], surface, slack, &least->vt,
+                             &most->vt);
     for (int32_t i = 0; ok && i < list[2].count; i++)
-        for (int32_t k = i + 1; ok && k < list[2].count; k++) {
-            const item *a = &list[2].data[i], *b = &list[2].data[k];
-            if (near_apart(a, b, surface))
-                ok = qpc_array_push(&ret->ee, ((qpc_pair){a->number, b->number}));
-        }
+        for (int32_t k = i + 1; ok && k < list[2].count; k++)
+            ok = compare_two(&list[2].data[i], &list[2].data[k], surface, slack, &least->ee,
+                             &most->ee);
     for (int i = 0; i < 3; i++) qpc_array_fini(&list[i]);
-    sort_pairs(&ret->vt);
-    sort_pairs(&ret->ee);
+    sort_pairs(&least->vt);
+    sort_pairs(&least->ee);
+    sort_pairs(&most->vt);
+    sort_pairs(&most->ee);
+    return ok;
+}
+
+static bool has_pair(const qpc_pairs *list, qpc_pair p) {
+    return list->count > 0 && bsearch(&p, list->data, (size_t)list->count, sizeof p, by_numbers);
+}
+
+bool surfaces_sample(const qpc_broad_surface *surface, int32_t count, const double *x0,
+                     const double *x1, double reach, int32_t draws, uint64_t *seed,
+                     const surfaces_pairs *found, int64_t *ret_pairs, int64_t *ret_missing) {
+    items list[3] = {{0}, {0}, {0}};
+    bool ok = list_items(surface, count, x0, x1, reach, list);
+    *ret_pairs = *ret_missing = 0;
+    for (int32_t n = 0; ok && n < draws; n++) {
+        const item *v = &list[0].data[(int32_t)(surfaces_uniform(seed) * list[0].count)];
+        const item *e = &list[2].data[(int32_t)(surfaces_uniform(seed) * list[2].count)];
+        for (int32_t k = 0; k < list[1].count; k++) {
+            if (gap(v, &list[1].data[k], surface) > 0) continue;
+            ++*ret_pairs;
+            *ret_missing += !has_pair(&found->vt, (qpc_pair){v->number, list[1].data[k].number});
+        }
+        for (int32_t k = 0; k < list[2].count; k++) {
+            const item *f = &list[2].data[k];
+            if (f == e || gap(e, f, surface) > 0) continue;
+            ++*ret_pairs;
+            *ret_missing +=
+                !has_pair(&found->ee, e->number < f->number ? (qpc_pair){e->number, f->number}
+                                                            : (qpc_pair){f->number, e->number});
+        }
+    }
+    for (int i = 0; i < 3; i++) qpc_array_fini(&list[i]);
     return ok;
 }
 

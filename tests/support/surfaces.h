@@ -22,7 +22,7 @@ bool surfaces_drape(int n, surfaces_scene *ret);  // a sheet in loose folds that
 bool surfaces_rolled(int n, surfaces_scene *ret); // a sheet in a spiral of tight layers
 /// Two lobes of 20 x 4^level triangles each, in contact, squeezed.
 bool surfaces_organ(int level, surfaces_scene *ret);
-bool surfaces_torus(surfaces_scene *ret);         // 13,722 triangles, x0 = x1
+bool surfaces_torus(surfaces_scene *ret);                    // 13,722 triangles, x0 = x1
 void surfaces_cable(double x0[101 * 3], double x1[101 * 3]); // along the torus, 100 edges
 void surfaces_scene_fini(surfaces_scene *s);
 /// Where a sheet of n x n vertices is at time t (0 to 1) of a sequence: folding over on itself,
@@ -32,13 +32,19 @@ void surfaces_sheet_at(surfaces_sequence sequence, int n, double t, double *x);
 /// Triangles of such a sheet.
 bool surfaces_grid(int n, generated *ret);
 
-/// The pairs that the definition asks for, by brute force over boxes in double precision, each
-/// grown by slack on top: sorted, each once.
+/// The pairs that the definition asks for, by brute force over boxes in double precision: sorted,
+/// each once. most: the same with boxes grown by slack on top.
 typedef struct surfaces_pairs {
     qpc_pairs vt, ee;
 } surfaces_pairs;
 bool surfaces_brute(const qpc_broad_surface *surface, int32_t count, const double *x0,
-                    const double *x1, double reach, double slack, surfaces_pairs *ret);
+                    const double *x1, double reach, double slack, surfaces_pairs *least,
+                    surfaces_pairs *most);
+/// The same for a few vertices and edges only, drawn at random, against all others: those of their
+/// pairs that are not among the found ones (sorted) are counted; *ret_pairs of them there were.
+bool surfaces_sample(const qpc_broad_surface *surface, int32_t count, const double *x0,
+                     const double *x1, double reach, int32_t draws, uint64_t *seed,
+                     const surfaces_pairs *found, int64_t *ret_pairs, int64_t *ret_missing);
 /// The slices of the last update, put together and sorted.
 bool surfaces_found(const qpc_broad *broad, surfaces_pairs *ret);
 void surfaces_pairs_fini(surfaces_pairs *p);

@@ -86,14 +86,42 @@ def _point(map_, key, where):
     return point
 
 
+def _lay_helix(spec, where, count):
+    spacing, radius = _number(spec, "spacing", where), _number(spec, "radius", where)
+    pitch, turns = _number(spec, "pitch", where), spec.get("turns")
+    if isinstance(turns, bool) or not isinstance(turns, int) or turns < 0:
+        raise SceneError(f"{where}.turns: wanted a whole number from 0")
+    rise, angle = pitch / (2 * math.pi), math.pi * (2 * turns + 1)
+    per_radian = math.sqrt(radius * radius + rise * rise)
+    length, wound = spacing * (count - 1), angle * per_radian
+    up = (length - wound + _number(spec, "extra", where, 0)) / 2
+    if not (spacing > 0 and radius > 0 and up > 0 and length - wound - up > 0):
+        raise SceneError(f"{where}: a cable of {length:g} m leaves no leg on each side of {wound:g} m "
+                         f"around the axis")
+    nodes, half = np.zeros((count, 3)), rise * angle / 2
+    for i in range(count):
+        s = spacing * i - up
+        if s < 0:
+            nodes[i] = -radius, s, -half
+        elif s < wound:
+            turned = s / per_radian
+            nodes[i] = -radius * math.cos(turned), radius * math.sin(turned), rise * turned - half
+        else:
+            nodes[i] = radius, wound - s, half
+    return nodes
+
+
 def lay_cable(spec, where="generate"):
-    """Nodes (n, 3) of {"kind": "line", from, to, count} or {"kind": "pulley", count, spacing, radius,
-    extra}: up along x = -radius, half around the axis z, down along x = +radius."""
-    kind = spec.get("kind") if isinstance(spec, dict) else None
-    if kind not in ("line", "pulley"):
-        raise SceneError(f"{where}.kind: wanted line or pulley, not {kind!r}")
+    """Nodes (n, 3) of {"kind": "line", from, to, count}; of {"kind": "pulley", count, spacing, radius,
+    extra}: up along x = -radius, half around the axis z, down along x = +radius; or of {"kind": "helix",
+    count, spacing, radius, turns, pitch, extra}: the same with more turns around the axis."""
     keys = {"line": ("kind", "count", "from", "to"),
-            "pulley": ("kind", "count", "spacing", "radius", "extra")}[kind]
+            "pulley": ("kind", "count", "spacing", "radius", "extra"),
+            "helix": ("kind", "count", "spacing", "radius", "turns", "pitch", "extra")}
+    kind = spec.get("kind") if isinstance(spec, dict) else None
+    keys = keys.get(kind) if isinstance(kind, str) else None
+    if keys is None:
+        raise SceneError(f"{where}.kind: wanted line, pulley or helix, not {kind!r}")
     _check_keys(spec, where, keys)
     count = spec.get("count")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -102,6 +130,8 @@ def lay_cable(spec, where="generate"):
         start, end = _point(spec, "from", where), _point(spec, "to", where)
         parts = np.arange(count) / (count - 1) if count > 1 else np.zeros(1)
         return start + parts[:, None] * (end - start)
+    if kind == "helix":
+        return _lay_helix(spec, where, count)
     spacing, radius = _number(spec, "spacing", where), _number(spec, "radius", where)
     length, turn = spacing * (count - 1), math.pi * radius
     up = (length - turn) / 2 + _number(spec, "extra", where, 1.0)

@@ -128,6 +128,42 @@ static void cables_are_laid_along_a_line(void **state) {
     qpc_value_fini(&scene);
 }
 
+static void cables_are_wound_around_a_drum(void **state) {
+    (void)state;
+    seen s;
+    qpc_value scene = resolve(
+        "{\"bodies\": [{\"kind\": \"cable\", \"nodes\": {\"generate\": {\"kind\": \"helix\", "
+        "\"count\": 1000, \"spacing\": 0.01, \"radius\": 0.256, \"turns\": 3, \"pitch\": -0.013, "
+        "\"extra\": 0.5}}}]}",
+        &s);
+    const qpc_value *nodes = qpc_map_get(body(&scene, 0), "nodes");
+    assert_int_equal(nodes->tensor.shape[0], 1000);
+    double wound = 7 * PI * hypot(0.256, 0.013 / (2 * PI)), up = (9.99 - wound + 0.5) / 2;
+    assert_near(point(nodes, 0, 0), -0.256, 0);
+    assert_near(point(nodes, 0, 1), -up, 1e-13);
+    assert_near(point(nodes, 0, 2), 3.5 * 0.0065, 1e-15);
+    assert_near(point(nodes, 999, 0), 0.256, 0);
+    assert_near(point(nodes, 999, 1), -(9.99 - wound - up), 1e-13);
+    assert_near(point(nodes, 999, 2), -3.5 * 0.0065, 1e-15);
+    double turned = 0;
+    for (int i = 0; i < 999; i++) {
+        double d2 = 0, a[3], b[3];
+        for (int k = 0; k < 3; k++) {
+            a[k] = point(nodes, i, k);
+            b[k] = point(nodes, i + 1, k);
+            d2 += (b[k] - a[k]) * (b[k] - a[k]);
+        }
+        // where it leaves the leg the tangent turns by the slope of the helix, 0.008: 1e-4 at most
+        assert_near(sqrt(d2), 0.01, 1e-4 * 0.01);
+        turned += atan2(a[0] * b[1] - a[1] * b[0], a[0] * b[0] + a[1] * b[1]);
+        assert_true(hypot(a[0], a[1]) > 0.256 - 1e-12 && b[2] <= a[2]);
+    }
+    // clockwise seen from +z: three full turns, and from below the left side to below the right one
+    double legs = atan2(up, 0.256) + atan2(9.99 - wound - up, 0.256);
+    assert_near(turned, -(7 * PI + legs), 1e-9);
+    qpc_value_fini(&scene);
+}
+
 static void what_is_of_the_wire_form_passes_untouched(void **state) {
     (void)state;
     static const char text[] =
@@ -174,6 +210,19 @@ static void mistakes_are_named_with_their_place(void **state) {
     refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"pulley\", \"count\": 10, "
            "\"spacing\": 0.1, \"radius\": 1}}}]}",
            QPC_ERR_INVALID, "legs");
+    refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"helix\", \"count\": 10, "
+           "\"spacing\": 0.1, \"radius\": 1, \"pitch\": 0.1, \"turns\": 3}}}]}",
+           QPC_ERR_INVALID, "legs");
+    refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"helix\", \"count\": 10, "
+           "\"spacing\": 0.1, \"radius\": 1, \"pitch\": 0.1, \"turns\": 0.5}}}]}",
+           QPC_ERR_INVALID, "generate.turns");
+    refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"helix\", \"count\": 10, "
+           "\"spacing\": 0.1, \"radius\": 1, \"turns\": 1}}}]}",
+           QPC_ERR_INVALID, "generate.pitch");
+    refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"helix\", \"turn\": 10}}}]}",
+           QPC_ERR_INVALID, "turns");
+    refuse("{\"bodies\": [{\"nodes\": {\"generate\": {\"kind\": \"helx\"}}}]}", QPC_ERR_INVALID,
+           "did you mean \"helix\"");
     refuse("{\"bodies\": [{\"nodes\": [[0,0,0]], \"mass\": {\"all\": 1, \"frist\": 3}}]}",
            QPC_ERR_INVALID, "first");
     refuse("{\"bodies\": [{\"mass\": {\"all\": 1}}]}", QPC_ERR_INVALID, "bodies[0].mass");
@@ -236,6 +285,7 @@ int main(void) {
         cmocka_unit_test(generated_meshes_become_hashes),
         cmocka_unit_test(cables_are_laid_over_a_pulley),
         cmocka_unit_test(cables_are_laid_along_a_line),
+        cmocka_unit_test(cables_are_wound_around_a_drum),
         cmocka_unit_test(what_is_of_the_wire_form_passes_untouched),
         cmocka_unit_test(mistakes_are_named_with_their_place),
         cmocka_unit_test(files_are_read_relative_to_the_scene),

@@ -32,12 +32,12 @@ static void soup(deforming *d, int points, int triangles, qpc_motion_kind motion
     }
     for (int t = 0; t < triangles; t++)
         for (int k = 0; k < 3; k++)
-            assert_true(qpc_array_push(&g.triangle, t == 0   ? k
-                                                    : t == 1 ? 3 + k
-                                                    : t == 2 ? 5 + k / 2
-                                                    : t == 3 ? 7
-                                                             : (int32_t)(fabs(uniform()) *
-                                                                         (points - 1))));
+            assert_true(
+                qpc_array_push(&g.triangle, t == 0   ? k
+                                            : t == 1 ? 3 + k
+                                            : t == 2 ? 5 + k / 2
+                                            : t == 3 ? 7
+                                                     : (int32_t)(fabs(uniform()) * (points - 1))));
     assert_true(deforming_add(d, &g, motion, radius) >= 0);
 }
 
@@ -222,8 +222,10 @@ static void flat_sheet_slides_over_a_flat_floor(void **state) {
         assert_int_equal(r.contacts.count, d.surface[1].node_count);
         for (int32_t i = 0; i < r.contacts.count; i++) {
             const qpc_contact *c = &r.contacts.data[i];
-            assert_true(c->kind == QPC_CONTACT_VT && c->surface[0] == 1);
-            assert_near(c->n.z, 1, 1e-15);
+            // Exactly over a vertex of the floor the lower node comes first, which is the floor's.
+            bool over = c->kind == QPC_CONTACT_EE;
+            assert_true(c->surface[0] == (over ? 0 : 1));
+            assert_near(c->n.z, over ? -1 : 1, 1e-15);
             assert_near(hypot(c->n.x, c->n.y), 0, 1e-13);
             assert_near(c->distance, 0.021, 1e-14);
         }
@@ -313,7 +315,7 @@ static void pressed_icospheres(void **state) {
         advance(&d);
     }
     sheet_run_near(&r, &d);
-    assert_true(r.contacts.count > 5 && r.hits > 0);
+    assert_true(r.contacts.count > 3 && r.hits > 5);
     for (int32_t i = 0; i < r.contacts.count; i++) {
         const qpc_contact *c = &r.contacts.data[i];
         assert_true((c->surface[0] == 0 ? -1 : 1) * c->n.x > 0.7);
@@ -535,9 +537,9 @@ static void crumpled(deforming *d, const int32_t *vertex, bool mirror, qpc_vec3 
         assert_int_equal(n, CRUMPLED);
         for (int32_t i = 0; i < n; i++)
             for (int c = 0; c < 3; c++) // multiples of 2^-20, so that shifts are exact
-                g.x.data[3 * i + c] =
-                    round(0x1p20 * (g.x.data[3 * i + c] + 0.004 * uniform() + (c == 2) * 0.024 * k)) *
-                    0x1p-20;
+                g.x.data[3 * i + c] = round(0x1p20 * (g.x.data[3 * i + c] + 0.004 * uniform() +
+                                                      (c == 2) * 0.024 * k)) *
+                                      0x1p-20;
         if (vertex != NULL) {
             double x[3 * CRUMPLED];
             for (int32_t i = 0; i < CRUMPLED; i++)
@@ -646,7 +648,8 @@ static void threads_and_history_change_no_bit(void **state) {
             ball[3 * i + 2] = d.rest[1].x.data[3 * i + 2] - 0.25 + 0.002 * step;
         for (int pass = 0; pass < 2; pass++) {
             qpc_detector *fresh = NULL;
-            assert_ok(qpc_detector_create(d.surface, 2, d.x0, d.nodes, 1 << 22, &fresh, &err), &err);
+            assert_ok(qpc_detector_create(d.surface, 2, d.x0, d.nodes, 1 << 22, &fresh, &err),
+                      &err);
             for (int i = 0; i <= TEAMS; i++) {
                 qpc_detector *which = i < TEAMS ? det[i] : fresh;
                 if (pass == 0)
@@ -713,7 +716,7 @@ static void intersections_within_a_surface(void **state) {
     assert_int_equal(overlaps_of(z, 5, fan, 2, NULL, 0), 0);
     z[9] = 2, z[10] = 0.5, z[12] = 2, z[13] = -0.5;
     assert_int_equal(overlaps_of(z, 5, fan, 2, NULL, 0), 3);
-    z[11] = 0.1, z[14] = -0.1; // only the shared vertex and what lies opposite
+    z[4] = 0.1, z[11] = 0.1, z[14] = -0.1; // only the shared vertex and what lies opposite
     assert_int_equal(overlaps_of(z, 5, fan, 2, NULL, 0), 0);
     z[9] = z[12] = 0.5, z[10] = z[13] = 0.25;
     qpc_overlap o[4];
@@ -779,23 +782,14 @@ static void neighbourhoods_agree_with_relaxation(void **state) {
     for (int c = 0; c < 3; c++) assert_true(qpc_array_push(&g.x, 9));
     n += 4;
     qpc_mesh *mesh = generated_mesh(&g);
-    const qpc_topology *t = qpc_mesh_topology(mesh);
+    rest_links links = rest_links_of(mesh);
     double *far = calloc((size_t)n, sizeof *far);
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
         qpc_nearby *near = NULL;
         int32_t pairs = 0;
         assert_ok(qpc_nearby_create(mesh, lengths[l], &near, &err), &err);
         for (int32_t a = 0; a < n; a++) {
-            for (int32_t b = 0; b < n; b++) far[b] = b == a ? 0 : INFINITY;
-            for (bool more = true; more;) {
-                more = false;
-                for (int32_t e = 0; e < 2 * t->edge_count; e++) {
-                    int32_t p = t->edge_vertex[e], q = t->edge_vertex[e ^ 1];
-                    double to = far[p] + v3_norm(v3_sub(v3_load(g.x.data + 3 * p),
-                                                        v3_load(g.x.data + 3 * q)));
-                    if (to < far[q]) far[q] = to, more = true;
-                }
-            }
+            rest_paths(&links, n, a, far);
             for (int32_t b = 0; b < n; b++) {
                 if (a == b) continue;
                 pairs += far[b] < lengths[l];
@@ -806,6 +800,7 @@ static void neighbourhoods_agree_with_relaxation(void **state) {
         assert_int_equal(qpc_nearby_is_empty(near), pairs == 0);
         qpc_nearby_destroy(near);
     }
+    qpc_array_fini(&links);
     free(far);
     qpc_mesh_unref(mesh);
     generated_fini(&g);
