@@ -40,7 +40,10 @@ static double local_size(const ccd_query *q) {
 }
 
 static ccd_truth truth_of(const ccd_query *q, double separation) {
-    if (!(local_size(q) < 1e59)) return CCD_OUTSIDE;
+    // At 1e60 both detectors give up, each by its own sum of coordinates: a margin around it.
+    double size = local_size(q);
+    if (!(size < 3e60)) return CCD_OUTSIDE;
+    if (size > 1e58) return CCD_UNDECIDED;
     if (!(separation > 0)) return q->truth ? CCD_TOUCH : CCD_APART;
     if (q->dmin[1] <= separation) return CCD_TOUCH;
     return q->dmin[0] > separation ? CCD_APART : CCD_UNDECIDED;

@@ -202,6 +202,8 @@ static void numbers_that_are_not_finite_are_reported(void **state) {
     static const double bad[] = {NAN, INFINITY, -INFINITY, 1e308, -1e61};
     bytes b = load("sim.bin");
     for (int i = 0; i < 5; i++) put_real(record(&b, 3 * i) + 8 * (5 * i % 24), bad[i]);
+    for (int i = 0; i < 60; i++) // at the limit of what detection takes
+        put_real(record(&b, 100 + i) + 8 * (i % 24), ldexp(1, 194 + i / 3));
     assert_int_equal(check("--classes", &b, b.size), 0);
     says("not finite or too large");
     assert_int_equal(check("--classes --csv --separation 1e-3", &b, b.size), 0);
