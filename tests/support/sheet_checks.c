@@ -53,18 +53,22 @@ static bool far(const double *x0, const double *x1, const qpc_contact *c, double
     return false;
 }
 
-/// Nodes with weight, sorted, filled up with -1.
+/// Nodes with weight, sorted, filled up with -1. Four of them may be paired in several ways: twice
+/// the number then, one more on the side that the first is not on.
 static void support(const qpc_contact *c, int32_t ret[4]) {
-    int n = 0;
+    int n = 0, side[4];
     for (int k = 0; k < 4; k++) {
         ret[k] = -1;
         if (c->weight[k] == 0) continue;
         int i = 0; // a triangle may have a vertex twice
         while (i < n && ret[i] != c->node[k]) i++;
         if (i < n) continue;
-        for (i = n++; i > 0 && ret[i - 1] > c->node[k]; i--) ret[i] = ret[i - 1];
+        for (i = n++; i > 0 && ret[i - 1] > c->node[k]; i--)
+            ret[i] = ret[i - 1], side[i] = side[i - 1];
         ret[i] = c->node[k];
+        side[i] = k >= (c->kind == QPC_CONTACT_VT ? 1 : 2);
     }
+    for (int i = 3; i >= 0 && n == 4; i--) ret[i] = 2 * ret[i] + (side[i] != side[0]);
 }
 
 static int by_support(const void *a, const void *b) {
@@ -290,10 +294,15 @@ void sheet_run_motion(sheet_run *r, deforming *d) {
         deforming_pairs(d, r->stride, motion_pair, &u);
         r->contacts = keep;
         for (int32_t i = 0; i < motion.count && r->stride == 1; i++) {
-            // Where features touch, the last bit says which of them is nearest.
-            assert_true(u.explained[i] || u.sorted[i].distance < 1e-12);
-            assert_true(i == 0 || u.sorted[i].distance < 1e-12 ||
-                        by_support(&u.sorted[i - 1], &u.sorted[i]) != 0); // each once
+            // Where features touch, the last bit says which of them is nearest; what only comes
+            // within the tolerance may be a hit or not.
+            const qpc_contact *c = &u.sorted[i];
+            assert_true(u.explained[i] || c->distance < 1e-12 ||
+                        c->distance > r->factor * c->separation);
+            // Each once. A soup may have a triangle twice, under two numbers.
+            bool again = i > 0 && by_support(&u.sorted[i - 1], c) == 0 && c->distance >= 1e-12;
+            assert_true(!again || (c->kind == QPC_CONTACT_VT && c[-1].kind == QPC_CONTACT_VT &&
+                                   c->feature[1] != c[-1].feature[1])); // each once
         }
         r->touching += u.touching;
         free(u.explained);
