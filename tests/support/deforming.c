@@ -263,8 +263,16 @@ static uint8_t *near_vertices(const deforming *d, int32_t s) {
     const qpc_surface *m = &d->surface[s];
     double apart = m->self_exclusion < 0 ? acos(-1.0) * m->radius : m->self_exclusion;
     int32_t n = m->node_count;
-    double shortest = INFINITY, *far = calloc((size_t)n, sizeof *far);
+    const qpc_topology *t = qpc_mesh_topology(m->mesh);
+    const double *x = qpc_mesh_vertices(m->mesh);
+    double shortest = INFINITY;
+    for (int32_t e = 0; e < t->edge_count; e++)
+        shortest = fmin(shortest, v3_norm(v3_sub(v3_load(x + 3 * t->edge_vertex[2 * e]),
+                                                 v3_load(x + 3 * t->edge_vertex[2 * e + 1]))));
+    if (0.7 * shortest > apart) return NULL; // a large mesh of good triangles
+    double *far = calloc((size_t)n, sizeof *far);
     rest_links links = rest_links_of(m->mesh);
+    shortest = INFINITY;
     for (int32_t i = 0; i < links.count; i++) shortest = fmin(shortest, links.data[i].length);
     uint8_t *near = NULL;
     if (shortest < apart && far != NULL) near = calloc((size_t)n * (size_t)n, 1);
