@@ -3,16 +3,21 @@
 /// roots in floating point, then a check of the distance at each root), beside the conservative
 /// advancement of the engine, on queries with exact ground truth.
 ///
-///     bench_ccd tests/data/ccd/*.bin
+///     bench_ccd [--commit ID] [--csv FILE] tests/data/ccd/*.bin
 ///
 /// FN: contacts that are not reported. late: reported after they happened. FP: reported although
-/// the features never come within the tolerance. Times are medians per query.
-#include "engine/collision/ccd.h"
+/// they do not touch, but come within the tolerance; FP>: although not even that. early: how much
+/// before the exact time, median and 99 %. Then ns a query: median, 99 %, worst, and mean in file
+/// order (tools/ccd_score.h), the part of the pairs apart that the filter proves, and its ns a
+/// query in each width.
+#include "base/mem.h"
+#include "bench/machine.h"
 #include "engine/geometry/closest.h"
-#include "tests/unit/engine/queries.h"
+#include "tools/ccd_score.h"
 
+#include <errno.h>
 #include <math.h>
-#include <time.h>
+#include <string.h>
 
 static const double proximity = 1e-8; // at a root: how near the features must be, of their size
 
@@ -110,83 +115,125 @@ static bool cubic_ccd(bool ee, const qpc_vec3 x0[4], const qpc_vec3 x1[4], doubl
     return false;
 }
 
+static void classic(const ccd_query *q, const ccd_options *opt, qpc_ccd_result *ret) {
+    double toi = 1;
+    (void)opt;
+    bool hit = cubic_ccd(q->edges, q->x0, q->x1, &toi);
+    *ret = (qpc_ccd_result){.outcome = hit ? QPC_CCD_HIT : QPC_CCD_MISS, .toi = toi};
+}
+
 // ---- scoring ----
 
-static double now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+typedef struct run {
+    const char *method;
+    ccd_method ask;
+    ccd_options opt;
+} run;
+
+static const run runs[] = {
+    {"cubic", classic, {0, 1e-6}},         {"engine", ccd_engine, {0, 1e-6}},
+    {"engine", ccd_engine, {0, 1e-12}},    {"engine", ccd_engine, {1e-3, 1e-6}},
+    {"engine", ccd_engine, {1e-3, 1e-12}},
+};
+
+static void print_head(void) {
+    printf("%-20s %-6s %-2s %5s %5s %6s %4s %4s %4s %4s %4s %8s %8s %5s %4s  %5s %6s %7s %5s  %6s",
+           "file", "method", "", "s", "tol", "pairs", "hits", "FN", "late", "FP", "FP>", "early",
+           "p99", "iter", "most", "ns", "p99", "worst", "order", "filter");
+    for (int w = 0; w < QPC_FILTER_WIDTHS; w++)
+        printf(" %6s", qpc_filter_name((qpc_filter_width)w));
+    printf("\n");
 }
 
-static int by_value(const void *a, const void *b) {
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
+static void print_row(const char *file, const run *r, bool edges, const ccd_tally *t,
+                      double in_order, const ccd_filter_times *filter) {
+    printf("%-20s %-6s %s %5g %5g %6d %4d %4d %4d %4d %4d %8.1e %8.1e %5.2f %4d  %5.0f %6.0f %7.0f "
+           "%5.0f",
+           file, r->method, edges ? "EE" : "VT", r->opt.separation, r->opt.tolerance, (int)t->count,
+           (int)t->hits, (int)t->missed, (int)t->late, (int)t->within, (int)t->beyond,
+           t->early_median, t->early_p99, t->iterations_mean, (int)t->iterations_most, t->ns_median,
+           t->ns_p99, t->ns_worst, in_order);
+    if (filter != NULL) {
+        printf("  %5.1f%%", t->apart > 0 ? 100.0 * t->proven / t->apart : 0);
+        for (int w = 0; w < QPC_FILTER_WIDTHS; w++)
+            if (filter->ns[w] > 0) printf(" %6.1f", filter->ns[w]);
+    }
+    printf("\n");
 }
 
-static void score(const char *file, const char *method, const query *q, int32_t n, double s) {
-    enum { REPEAT = 16 };
-    double tol = 1e-6;
-    int32_t missed = 0, late = 0, wrong = 0, hits = 0, count[2] = {0, 0};
-    long iterations = 0;
-    double *ns[2] = {calloc((size_t)n, sizeof(double)), calloc((size_t)n, sizeof(double))};
-    if (ns[0] == NULL || ns[1] == NULL) exit(1);
-    for (int32_t i = 0; i < n; i++) {
-        qpc_vec3 x0[4], x1[4];
-        bool ee = q[i].kind == 1, hit = false;
-        double toi = 2, begin = now_ns();
-        query_points(&q[i], x0, x1);
-        for (int k = 0; k < REPEAT; k++) {
-            if (method[0] == 'c') {
-                hit = cubic_ccd(ee, x0, x1, &toi);
-            } else {
-                qpc_ccd_result r;
-                if (ee)
-                    qpc_ccd_ee(x0, x1, s, tol, &r);
-                else
-                    qpc_ccd_vt(x0, x1, s, tol, &r);
-                hit = r.outcome != QPC_CCD_MISS;
-                toi = r.toi;
-                if (k == 0) iterations += r.iterations;
-            }
-        }
-        ns[q[i].kind][count[q[i].kind]++] = (now_ns() - begin) / REPEAT;
-        bool must = s > 0 ? q[i].dmin[1] <= s : q[i].truth == 1;
-        hits += hit;
-        missed += must && !hit;
-        wrong += !must && hit && q[i].dmin[0] > s + tol;
-        late += s == 0 && must && hit && toi > q[i].toi[1];
+static bool append_row(const char *path, const char *commit, const char *file, const run *r,
+                       bool edges, const ccd_tally *t, double in_order,
+                       const ccd_filter_times *filter) {
+    FILE *out = fopen(path, "ae");
+    if (out == NULL) return false;
+    if (ftell(out) == 0) {
+        fprintf(out, "cpu,compiler,commit,file,method,kind,separation,tolerance,");
+        ccd_csv_names(out);
+        fprintf(out, "\n");
     }
-    printf("%-22s %-14s %6g %6d %5d %5d %5d %6d ", file, method, s, (int)n, (int)missed, (int)late,
-           (int)wrong, (int)hits);
-    for (int k = 0; k < 2; k++) {
-        qsort(ns[k], (size_t)count[k], sizeof *ns[k], by_value);
-        printf(" %6.0f %6.0f", ns[k][count[k] / 2], ns[k][count[k] * 99 / 100]);
-        free(ns[k]);
+    char cpu[256];
+    bench_cpu(cpu, sizeof cpu);
+    fprintf(out, "%s,%s,%s,%s,%s,%s,%g,%g", cpu, bench_compiler(), commit, file, r->method,
+            edges ? "EE" : "VT", r->opt.separation, r->opt.tolerance);
+    ccd_csv_values(out, t, true, in_order, filter);
+    fprintf(out, "\n");
+    return fclose(out) == 0;
+}
+
+static qpc_status score(const char *name, const ccd_query_file *file, const run *r, const char *csv,
+                        const char *commit, qpc_error *err) {
+    qpc_status status = QPC_OK;
+    ccd_answer *answers = qpc_calloc((size_t)file->count, sizeof *answers);
+    if (answers == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for answers");
+    double in_order[2];
+    ccd_judge(r->ask, file, &r->opt, answers);
+    ccd_time(r->ask, file, &r->opt, answers, in_order);
+    for (int kind = 0; kind < 2 && status == QPC_OK; kind++) {
+        ccd_tally t;
+        ccd_filter_times times;
+        bool filter = r->ask == ccd_engine;
+        if (filter) status = ccd_filter(file, &r->opt, kind == 1, true, answers, &times, err);
+        if (status == QPC_OK) status = ccd_sum(file, answers, kind == 1, -1, &t, err);
+        if (status != QPC_OK || t.count == 0) continue;
+        print_row(name, r, kind == 1, &t, in_order[kind], filter ? &times : NULL);
+        if (csv != NULL && !append_row(csv, commit, name, r, kind == 1, &t, in_order[kind],
+                                       filter ? &times : NULL))
+            status = qpc_fail(err, QPC_ERR_IO, "%s: %s", csv, strerror(errno));
     }
-    printf("  %.2f\n", (double)iterations / n);
+    qpc_free(answers);
+    return status;
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench_ccd FILE.bin...\n");
+    const char *csv = NULL, *commit = "unknown";
+    int i = 1;
+    for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
+        if (strcmp(argv[i], "--csv") == 0)
+            csv = argv[i + 1];
+        else if (strcmp(argv[i], "--commit") == 0)
+            commit = argv[i + 1];
+        else
+            break;
+    }
+    if (i >= argc || argv[i][0] == '-') {
+        fprintf(stderr, "usage: bench_ccd [--commit ID] [--csv FILE] FILE.bin...\n");
         return 2;
     }
-    printf("%-22s %-14s %6s %6s %5s %5s %5s %6s  %6s %6s %6s %6s  %s\n", "file", "method", "s",
-           "pairs", "FN", "late", "FP", "hits", "VT ns", "p99", "EE ns", "p99", "iterations");
-    for (int i = 1; i < argc; i++) {
-        int32_t n = 0;
-        query *q = read_queries(argv[i], &n);
-        if (q == NULL) {
-            fprintf(stderr, "%s: not a file of queries\n", argv[i]);
+    print_head();
+    for (; i < argc; i++) {
+        ccd_query_file file;
+        qpc_error err = {0};
+        qpc_status status = ccd_query_file_read(argv[i], &file, &err);
+        const char *name = strrchr(argv[i], '/') != NULL ? strrchr(argv[i], '/') + 1 : argv[i];
+        if (status == QPC_OK) {
+            for (size_t k = 0; k < sizeof runs / sizeof *runs && status == QPC_OK; k++)
+                status = score(name, &file, &runs[k], csv, commit, &err);
+            ccd_query_file_fini(&file);
+        }
+        if (status != QPC_OK) {
+            fprintf(stderr, "%s: %s\n", argv[i], err.message);
             return 1;
         }
-        const char *name = strrchr(argv[i], '/') != NULL ? strrchr(argv[i], '/') + 1 : argv[i];
-        score(name, "cubic", q, n, 0);
-        score(name, "engine", q, n, 0);
-        score(name, "engine", q, n, 1e-3);
-        free(q);
     }
     return 0;
 }

@@ -172,8 +172,8 @@ static bool append_csv(const char *path, const char *commit, const char *name, d
         fprintf(f, "\n");
     }
     char cpu[256];
-    cpu_model(cpu, sizeof cpu);
-    fprintf(f, "%s,%s,%s,%s,%g,%d,%lld,%016llx", cpu, compiler(), commit, name, dt, runs,
+    bench_cpu(cpu, sizeof cpu);
+    fprintf(f, "%s,%s,%s,%s,%g,%d,%lld,%016llx", cpu, bench_compiler(), commit, name, dt, runs,
             (long long)r->steps, (unsigned long long)r->hash);
 #define VALUE(name) fprintf(f, ",%lld", (long long)r->name);
     COUNTS(VALUE)
@@ -216,8 +216,8 @@ int main(int argc, char **argv) {
     }
     if (runs < 1 || runs > RUNS_MAX || !(dt > 0)) return usage();
     char cpu[256];
-    cpu_model(cpu, sizeof cpu);
-    printf("%s; %s; commit %s; median of %d runs\n", cpu, compiler(), commit, runs);
+    bench_cpu(cpu, sizeof cpu);
+    printf("%s; %s; commit %s; median of %d runs\n", cpu, bench_compiler(), commit, runs);
     int failures = 0;
     for (int d = 0; d < DEMO_COUNT; d++) {
         bool wanted = only_count == 0;

@@ -1,12 +1,11 @@
-/// What a line of results names beside its figures: the processor and the compiler.
+/// What a row of results names beside the commit: the CPU's model and the compiler.
 #ifndef QPC_BENCH_MACHINE_H
 #define QPC_BENCH_MACHINE_H
 
 #include <stdio.h>
 #include <string.h>
 
-/// Model name without commas, for a field of a CSV file.
-static inline void cpu_model(char *ret, size_t size) {
+static inline void bench_cpu(char *ret, size_t size) {
     char line[256];
     (void)snprintf(ret, size, "unknown CPU");
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -18,10 +17,11 @@ static inline void cpu_model(char *ret, size_t size) {
         break;
     }
     if (f != NULL) (void)fclose(f);
-    for (char *c = ret; *c; c++)
+    for (char *c = ret; *c != 0; c++)
         if (*c == ',') *c = ' ';
 }
-static inline const char *compiler(void) {
+
+static inline const char *bench_compiler(void) {
 #ifdef __clang__
     return "clang " __clang_version__;
 #else

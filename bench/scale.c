@@ -171,8 +171,8 @@ static bool append_csv(const char *path, const char *commit, const options *o, c
         fprintf(f, "\n");
     }
     char cpu[256];
-    cpu_model(cpu, sizeof cpu);
-    fprintf(f, "%s,%s,%s,drum-%d,%g,%d,%lld,%016llx,%d,%.1f", cpu, compiler(), commit, c->particles, o->dt, runs,
+    bench_cpu(cpu, sizeof cpu);
+    fprintf(f, "%s,%s,%s,drum-%d,%g,%d,%lld,%016llx,%d,%.1f", cpu, bench_compiler(), commit, c->particles, o->dt, runs,
             (long long)r->steps, (unsigned long long)r->hash, c->particles, c->turns + 0.5);
 #define VALUE(name) fprintf(f, ",%lld", (long long)r->name);
     COUNTS(VALUE)

@@ -6,6 +6,7 @@
 #ifndef QPC_ENGINE_ENGINE_H
 #define QPC_ENGINE_ENGINE_H
 
+#include "base/parallel.h"
 #include "base/status.h"
 #include "base/value.h"
 #include "engine/geometry/mesh.h"
@@ -33,6 +34,7 @@ typedef struct qpc_world_env {
     qpc_mesh_lookup mesh_lookup;
     qpc_substep_sink substep; // NULL: not wanted
     qpc_world_limits limits;
+    const qpc_parallel *parallel; // who helps with slices of a large step; referenced. NULL: nobody
 } qpc_world_env;
 
 enum { QPC_SCENE_PAIRS_MAX = 16 };
@@ -41,9 +43,13 @@ typedef struct qpc_scene_pair { // intersection, or within thickness (a warning)
     double depth;
 } qpc_scene_pair;
 typedef struct qpc_scene_report { // always written, also on failure
-    int64_t overlap_count;        // true intersections: the scene is refused (QPC_ERR_INVALID)
-    int64_t close_count;          // pairs within thickness: a warning, rows push them out
-    int32_t pair_count;           // of the following, overlaps first
+    int64_t overlap_count;        // true intersections: refused (QPC_ERR_INVALID), or pushed out if the scene says so
+    int64_t close_count;          // pairs within thickness: a warning, rows push them out; or pushed out
+    int64_t moved_count;          // nodes moved by the push-out
+    double largest_move;          // of these, m
+    int64_t stuck_count;          // pairs that it could not separate: refused
+    int32_t pair_count;           // of the following: the scene as given, overlaps first; if refused with
+                                  // stuck_count > 0, what is left, worst first, depth being what is still to go
     qpc_scene_pair pair[QPC_SCENE_PAIRS_MAX];
     int32_t warning_count;
     char warning[8][160];         // zero-area triangles, unreferenced vertices, mass ratios, ...
@@ -85,7 +91,8 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, candidates, "1", "candidate pairs looked at")                                             \
     X(I, vt_tests, "1", "vertex-triangle tests")                                                   \
     X(I, ee_tests, "1", "edge-edge tests")                                                         \
-    X(I, hits, "1", "hits of continuous detection")                                                \
+    X(I, hits, "1", "hits of all continuous tests of the step")                                    \
+    X(I, ccd_uncertain, "1", "of these, pairs that detection could not decide and took as hits to be safe") \
     X(I, list_rebuilds, "1", "candidate lists queried anew")                                       \
     X(R, stat, "1", "relative stationarity |K dv - b + J'lambda| in the K^-1 norm")                \
     X(R, prim, "1", "largest violation of a row over its scale")                                   \
@@ -97,8 +104,9 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, violation, "m/s", "largest row violation")                                                \
     X(R, solve_check, "1", "relative residual of the K-solve behind stat")                         \
     X(R, relaxed, "m/s", "largest relaxation of contradicting rows")                               \
-    X(R, min_gap, "1", "smallest distance over separation, at most 2")                             \
-    X(R, toi_margin, "1", "least time of impact, in parts of its motion, of a motion given up when no halving was left; 1 if none") \
+    X(R, min_gap, "1", "smallest distance over separation at its end, at most solver.reach")       \
+    X(R, toi_margin, "1", "when, in parts of an accepted motion, a pair first came within 0.95 of its separation (or 0.9 of its start distance); 1 if none did") \
+    X(I, proven, "1", "1: a continuous test of each motion that was taken over found that nothing comes within the acceptance distance; 0: not proven") \
     X(R, kinetic, "J", "kinetic energy")                                                           \
     X(R, potential, "J", "gravitational energy against the start")                                 \
     X(R, elastic, "J", "elastic energy")                                                           \

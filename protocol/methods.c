@@ -37,8 +37,10 @@
     WORDS("precision", "float32|float64", "Element type of node arrays; default float32.")
 #define BODIES_RESULT                                                                              \
     R("bodies", LIST,                                                                              \
-      "Maps {name, kind, first_node, node_count, ...}: which rows of the node arrays belong to "   \
-      "which body. Static bodies have node_count 0.")
+      "Maps {name, kind, first_node, node_count, radius, elements, nodes_per_element, mesh}: which " \
+      "rows of the node arrays belong to which body, and what it is. Static bodies have node_count " \
+      "0; mesh, a SHA-256, is there for bodies that have one. Bodies of a live world have "          \
+      "first_tension and tension_count too: their part of tensions and limit_forces.")
 
 static const qpc_field_spec hello_params[] = {
     P("version", INT, 1, 1000000, "Version of the protocol the client speaks; default 1."),
@@ -60,6 +62,7 @@ static const qpc_field_spec hello_results[] = {
       "max_message_bytes, max_depth, max_items, max_text_bytes, max_vertices, max_elements, and "
       "what "
       "else the server bounds."),
+    R("role", STR, "What this connection is for, as asked: control or bulk."),
     R("session", UINT, "Number of this connection, as in the server's log."),
 };
 
@@ -99,7 +102,7 @@ static const qpc_field_spec upload_results[] = {
     M("known", BOOL, "The server had this mesh already."),
     M("report", MAP,
       "Findings that do not forbid the mesh: zero_area, unreferenced, duplicate, boundary_edges, "
-      "non_manifold_edges, closed, with examples."),
+      "non_manifold_edges, closed; zero_area_examples and unreferenced_examples are the first few numbers."),
     M("received", UINT, "Chunked upload: bytes received so far."),
     M("complete", BOOL, "Chunked upload: this was the last chunk and the hash is right."),
 };
@@ -138,15 +141,24 @@ static const qpc_field_spec create_results[] = {
     M("run", STR, "Id of its run file, or nil if nothing is recorded. Missing after dry_run."),
     R("hash", UINT, "State hash before the first step."),
     R("scene_hash", UINT, "Hash of the canonical scene, which seeds the state hash."),
+    R("dt", REAL, "Length of a step, s."),
     BODIES_RESULT,
     R("warnings", LIST, "Sentences about what is legal but looks wrong."),
     R("close_pairs", LIST,
-      "Up to 16 maps {bodies, features, depth}: pairs within their thickness at the start, m; they "
-      "are pushed apart at a capped speed."),
+      "Up to 16 maps {bodies, features, depth} of the scene as given: pairs that intersect, then pairs "
+      "within their thickness, m. The latter are pushed apart at a capped speed; with start \"push-out\" "
+      "both are separated already. In the data of a refusal with stuck_count above 0: the worst of what is "
+      "left, depth being what is still to go."),
+    R("overlap_count", INT, "Pairs that intersected in the scene as given; 0 unless its start is \"push-out\"."),
+    R("close_count", INT, "Pairs within their thickness in the scene as given."),
+    R("moved_nodes", INT, "Nodes that the push-out moved (docs/scene.md, start)."),
+    R("largest_move", REAL, "The longest way of these, m."),
 };
 
 static const qpc_field_spec world_list_results[] = {
-    R("worlds", LIST, "Maps {world, name, step, time, nodes, run, busy, exclusive, idle_s}."),
+    R("worlds", LIST,
+      "Maps {world, name, step, time, nodes, run, busy, exclusive, owner, idle_s}; owner is the session that "
+      "holds an exclusive one, else nil."),
 };
 
 static const qpc_field_spec world_param[] = {WORLD_PARAM};
@@ -199,23 +211,24 @@ static const qpc_field_spec step_results[] = {
     R("summary", MAP,
       "Over this batch: steps, wall_s and cpu_s (of the worker's thread), contacts_max, "
       "active_max, "
-      "passes_max, newton_max, halvings, failsafe, min_gap (smallest distance over thickness), "
-      "worst "
+      "passes_max, newton_max, halvings, failsafe, not_proven (steps whose motion was not proven: a broken "
+      "promise), ccd_uncertain, toi_margin, min_gap (smallest distance over thickness), worst "
       "{stat, prim, dual, comp, natural_ratio, penetration}, energy_drift_max, and last: every "
       "step "
-      "field of the last step."),
+      "field of the last step. recording, only if not everything could be recorded: why."),
     M("positions", TENSOR, "Positions of all nodes of moving bodies, m, (nodes, 3)."),
     M("velocities", TENSOR, "Their velocities, m/s, (nodes, 3)."),
     M("contacts", MAP,
       "Arrays with one row a contact: bodies (c, 2) and features (c, 2) int32, kind (c) uint8 (0 "
-      "vertex-triangle, 1 edge-edge), position (c, 3) m, normal (c, 3), gap (c) m, force (c) N."),
+      "vertex-triangle, 1 edge-edge), position (c, 3) m, normal (c, 3), gap (c) m, force (c) N, key (c) uint64 of the "
+      "feature pair, the same from step to step."),
 };
 
 static const qpc_field_spec state_params[] = {
     WORLD_PARAM,
     P("fields", LIST, 0, 0,
       "Which of \"positions\", \"velocities\", \"tensions\", \"contacts\", \"reactions\", "
-      "\"diagnostics\"; default [\"positions\"]."),
+      "\"limit_forces\", \"diagnostics\"; default [\"positions\"]."),
     PRECISION_PARAM,
     P("body", ANY, 0, 0, "Only the nodes of this body, by name or index; default all."),
 };
@@ -228,6 +241,8 @@ static const qpc_field_spec state_results[] = {
     M("tensions", TENSOR, "Of the springs of cables, chain after chain, N, (springs)."),
     M("contacts", MAP, "As in world.step."),
     M("reactions", MAP, "Of fixed points: node (f) int32 and force (f, 3) N."),
+    M("limit_forces", TENSOR,
+      "Of the strain limits, one a spring, N, (springs): 0 where slack, above 0 at a maximum, below at a minimum."),
     M("diagnostics", MAP, "Every step field of that step."),
 };
 
@@ -292,6 +307,16 @@ static const qpc_field_spec run_describe_results[] = {
     BODIES_RESULT,
     R("steps", INT, "Steps recorded."),
     R("frames", INT, "Frames recorded."),
+    R("path", STR, "The run file, on the server."),
+    R("first_step", INT, "Step of the first frame."),
+    R("last_step", INT, "Step of the last frame."),
+    R("dt", REAL, "Length of a step at the start, s."),
+    R("scene_hash", UINT, "Hash of the canonical scene."),
+    R("start_hash", UINT, "State hash before the first step."),
+    R("steps_proven", INT, "Steps recorded as proven (step field proven)."),
+    R("steps_not_proven", INT, "Steps recorded as not proven: a broken promise."),
+    R("steps_unknown", INT,
+      "Steps of which the file does not say it: no diagnostics, dropped, or written before there was such a field."),
 };
 static const qpc_field_spec frames_params[] = {
     RUN_PARAM,
@@ -302,7 +327,7 @@ static const qpc_field_spec frames_params[] = {
     PRECISION_PARAM,
 };
 static const qpc_field_spec frames_results[] = {
-    R("frames", LIST, "Maps {step, time, positions}; positions m, (nodes, 3)."),
+    R("frames", LIST, "Maps {step, time, hash, positions}; hash after the step, positions m, (nodes, 3)."),
     R("next", INT, "Where to go on with from, or nil at the end."),
     BODIES_RESULT,
 };
@@ -321,19 +346,34 @@ static const qpc_field_spec diagnostics_results[] = {
 static const qpc_field_spec stats_results[] = {
     R("uptime_s", REAL, "s since the start."),
     R("version", STR, "Version of the server."),
+    R("draining", BOOL, "It is being ended in order."),
     R("sessions", INT, "Open connections."),
+    R("sessions_max", INT, "Connections that may be open."),
+    R("sessions_bulk", INT, "Open connections that said in hello that they are bulk ones."),
+    R("in_flight", INT, "Requests that wait for a worker or are with one."),
     R("worlds", INT, "Live worlds."),
-    R("steps", UINT, "Steps since the start."),
-    R("requests", UINT, "Requests since the start."),
-    R("errors", UINT, "Requests answered with an error."),
+    R("requests", UINT, "Requests and notifications since the start."),
+    R("errors", UINT, "Error replies and error notifications."),
+    R("malformed", UINT, "Messages that were not MessagePack-RPC or beyond a limit."),
     R("bytes_in", UINT, "Bytes received."),
     R("bytes_out", UINT, "Bytes sent."),
+    R("sessions_opened", UINT, "Connections accepted since the start."),
+    R("sessions_refused", UINT, "Connections closed at once: too many, or no descriptor left."),
+    R("sessions_slow", UINT, "Connections closed because their reader was too slow."),
+    R("steps", UINT, "Steps of all worlds since the start."),
+    R("steps_failed", UINT, "Steps that failed."),
+    R("steps_not_proven", UINT, "Steps whose motion was not proven to be free of contact: a broken promise."),
+    R("frames_sent", UINT, "Frames sent to subscribers."),
+    R("frames_dropped", UINT, "Frames that subscribers lost by their policy, so far."),
+    R("worlds_created", UINT, "Worlds created."),
     R("storage", MAP,
-      "queue and high_water (bytes waiting for the writer), written_frames, dropped, errors, "
-      "last_error."),
-    R("workers", MAP, "count, busy, ready (worlds waiting for a worker)."),
-    R("memory", MAP, "Bytes: resident, worlds, meshes, queued for readers."),
-    M("worlds_detail", LIST, "One map a world: world, name, step, steps_per_s, memory_bytes."),
+      "queue (bytes) and queued_records waiting for the writer, high_water (most records that waited), open_runs, "
+      "failed_runs, written_frames, written_records, written_bytes, commits, dropped, errors, last_error."),
+    R("workers", MAP,
+      "count, busy, ready (worlds waiting for a worker) and ready_high_water, tasks done, sleeps."),
+    R("memory", MAP,
+      "Bytes: resident, worlds, meshes, queued for readers, frames_held for subscribers, input not worked on."),
+    R("worlds_detail", LIST, "One map a world: world, name, step, steps_per_s, memory_bytes, busy."),
 };
 static const qpc_field_spec drain_results[] = {
     R("draining", BOOL, "true."),
@@ -381,7 +421,8 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
     METHOD(WORLD_CREATE,
            .doc = "Makes a world from a scene. It belongs to the server and lives until "
                   "world.destroy, its idle limit, or shutdown. Bodies that intersect are INVALID, "
-                  "with the first pairs and their depth in data.",
+                  "with the first pairs and their depth in data, unless the scene's start is "
+                  "\"push-out\" and they can be separated.",
            PARAMS(create_params), RESULTS(create_results),
            .errors = MAY(NOT_FOUND) | MAY(LIMIT) | MAY(STATE) | MAY(NUMERIC) | MAY(IO) | MAY(FULL)),
     METHOD(WORLD_LIST,

@@ -58,7 +58,7 @@ struct qpc_actor {
     bool stepped;
     int64_t published_ns;
     int64_t published_step;
-    qpc_log_limit trouble_log, failure_log;
+    qpc_log_limit trouble_log, failure_log, proof_log;
 
     qpc_actor_owner owner; // the loop's
 };
@@ -164,6 +164,7 @@ qpc_status qpc_actor_create(const qpc_actor_env *env, const qpc_value *scene, co
         .mesh_lookup = lookup_mesh,
         .substep = settings.substeps ? on_substep : NULL,
         .limits = {.max_nodes = env->max_nodes},
+        .parallel = env->pool != NULL ? qpc_pool_parallel(env->pool) : NULL,
     };
     status = qpc_world_create(scene, &world_env, &actor->world, scene_report, err);
     if (status == QPC_OK) status = check_memory(actor, err);
@@ -382,6 +383,15 @@ static qpc_status step_once(qpc_actor *actor, qpc_error *err) {
     }
     actor->stepped = true;
     qpc_count(actor->env->counters, steps, 1);
+    if (actor->report.proven != 1) {
+        int64_t suppressed = 0;
+        qpc_count(actor->env->counters, steps_not_proven, 1);
+        if (qpc_log_admit(&actor->proof_log, 1000, &suppressed)) {
+            qpc_log(QPC_LOG_WARN, "step_not_proven",
+                    "world=%" PRIu64 " step=%" PRId64 " uncertain=%" PRId64 " suppressed=%" PRId64,
+                    actor->id, actor->report.step, actor->report.ccd_uncertain, suppressed);
+        }
+    }
     if (actor->recorder != NULL) qpc_recorder_step(actor->recorder, actor->world, &actor->report);
     serve_subscribers(actor);
     return QPC_OK;

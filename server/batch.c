@@ -20,7 +20,8 @@ void qpc_batch_begin(qpc_batch *batch, int64_t n) {
     batch->error.where[0] = batch->error.message[0] = '\0';
     batch->wall_ns = batch->cpu_ns = 0;
     batch->contacts_max = batch->active_max = batch->passes_max = batch->newton_max = 0;
-    batch->halvings = batch->failsafe = 0;
+    batch->halvings = batch->failsafe = batch->not_proven = batch->ccd_uncertain = 0;
+    batch->toi_margin = 1;
     batch->min_gap = DBL_MAX;
     batch->stat = batch->prim = batch->dual = batch->comp = batch->natural_ratio = 0;
     batch->energy_drift_max = 0;
@@ -41,6 +42,9 @@ void qpc_batch_add(qpc_batch *batch, const qpc_step_report *r) {
     batch->newton_max = larger(batch->newton_max, r->newton);
     batch->halvings += r->halvings;
     batch->failsafe += r->failsafe;
+    batch->not_proven += r->proven != 1;
+    batch->ccd_uncertain += r->ccd_uncertain;
+    if (!(r->toi_margin >= batch->toi_margin)) batch->toi_margin = r->toi_margin;
     if (r->min_gap < batch->min_gap) batch->min_gap = r->min_gap;
     batch->stat = worse(batch->stat, r->stat);
     batch->prim = worse(batch->prim, r->prim);
@@ -54,7 +58,7 @@ void qpc_batch_add(qpc_batch *batch, const qpc_step_report *r) {
 
 // ---- building on the stack ----
 
-enum { MAP_MAX = 16 };
+enum { MAP_MAX = 20 };
 typedef struct stack_map {
     qpc_pair pairs[MAP_MAX];
     int32_t count;
@@ -184,6 +188,9 @@ void qpc_batch_reply(const qpc_batch *batch, const qpc_snapshot *snapshot,
     set(&summary, "newton_max", qpc_int(batch->newton_max));
     set(&summary, "halvings", qpc_int(batch->halvings));
     set(&summary, "failsafe", qpc_int(batch->failsafe));
+    set(&summary, "not_proven", qpc_int(batch->not_proven));
+    set(&summary, "ccd_uncertain", qpc_int(batch->ccd_uncertain));
+    set(&summary, "toi_margin", batch->done > 0 ? number_or_nil(batch->toi_margin) : qpc_nil());
     set(&summary, "min_gap", batch->done > 0 ? number_or_nil(gap) : qpc_nil());
     set(&summary, "worst", as_value(&worst));
     set(&summary, "energy_drift_max", number_or_nil(batch->energy_drift_max));

@@ -20,6 +20,8 @@ typedef struct qpc_batch {
     qpc_error error; // of the step that failed
     int64_t wall_ns, cpu_ns;
     int64_t contacts_max, active_max, passes_max, newton_max, halvings, failsafe;
+    int64_t not_proven, ccd_uncertain;
+    double toi_margin;
     double min_gap, stat, prim, dual, comp, natural_ratio, energy_drift_max;
 } qpc_batch;
 

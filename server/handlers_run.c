@@ -109,6 +109,22 @@ static void put_bodies(qpc_value *map, qpc_status *status, qpc_reader *reader) {
     qpc_put(map, status, "bodies", list);
 }
 
+/// What the file says about the proof of its steps. A file without the column says nothing.
+static void put_proof(qpc_value *map, qpc_status *status, qpc_reader *reader, int64_t steps,
+                      qpc_error *err) {
+    int64_t proven = 0, not_proven = 0;
+    if (*status == QPC_OK) *status = qpc_reader_count(reader, "proven", 1, &proven, err);
+    if (*status == QPC_OK) *status = qpc_reader_count(reader, "proven", 0, &not_proven, err);
+    if (*status == QPC_ERR_NOT_FOUND) {
+        *status = QPC_OK;
+        err->status = QPC_OK;
+    }
+    int64_t unknown = steps - proven - not_proven;
+    qpc_put(map, status, "steps_proven", qpc_int(proven));
+    qpc_put(map, status, "steps_not_proven", qpc_int(not_proven));
+    qpc_put(map, status, "steps_unknown", qpc_int(unknown > 0 ? unknown : 0));
+}
+
 static void describe_run(qpc_request *request) {
     qpc_catalog_run run;
     qpc_reader *reader = NULL;
@@ -129,6 +145,7 @@ static void describe_run(qpc_request *request) {
         qpc_put_text(&map, &status, "path", run.path);
         qpc_put(&map, &status, "steps", qpc_int(run.steps));
         qpc_put(&map, &status, "frames", qpc_int(facts.frame_count));
+        put_proof(&map, &status, reader, run.steps, &error);
         qpc_put(&map, &status, "first_step", qpc_int(facts.first_step));
         qpc_put(&map, &status, "last_step", qpc_int(facts.last_step));
         qpc_put(&map, &status, "dt", qpc_real(facts.dt));

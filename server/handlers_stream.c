@@ -103,7 +103,6 @@ static void end_subscription(qpc_subscription *s) {
     unlink_from_actor(s);
     unlink_from_session(s);
     update_wishes(actor);
-    qpc_count(&s->session->server->counters, frames_dropped, s->dropped);
     qpc_subscription_destroy(s);
 }
 
@@ -232,6 +231,7 @@ QPC_HANDLER(qpc_handle_world_subscribe) {
     s->sink = (qpc_stream_sink){reader_is_ready, send_frame, session};
     s->held = &session->frames_held;
     s->held_most = (size_t)call->server->options.max_queued_bytes;
+    s->lost = &call->server->counters.frames_dropped;
     s->next_of_session = session->subscriptions;
     session->subscriptions = s;
     session->subscription_count++;

@@ -61,20 +61,23 @@ static void put_scene_report(qpc_value *map, qpc_status *status, const qpc_scene
     }
     qpc_put(map, status, "warnings", warnings);
     qpc_put(map, status, "close_pairs", pairs);
+    qpc_put(map, status, "overlap_count", qpc_int(report->overlap_count));
     qpc_put(map, status, "close_count", qpc_int(report->close_count));
+    qpc_put(map, status, "moved_nodes", qpc_int(report->moved_count));
+    qpc_put(map, status, "largest_move", qpc_real(report->largest_move));
 }
 
 /// An overlap names its first pairs; everything else its place in the scene.
 static void fail_creation(qpc_request *request, const qpc_error *error,
                           const qpc_scene_report *report) {
-    if (report->overlap_count == 0) {
+    if (report->overlap_count + report->stuck_count == 0) {
         qpc_request_fail(request, error, NULL);
         return;
     }
     qpc_value data = qpc_map();
     qpc_status status = QPC_OK;
     qpc_put_text(&data, &status, "where", error->where);
-    qpc_put(&data, &status, "overlap_count", qpc_int(report->overlap_count));
+    qpc_put(&data, &status, "stuck_count", qpc_int(report->stuck_count));
     put_scene_report(&data, &status, report);
     qpc_request_fail(request, error, status == QPC_OK ? &data : NULL);
     qpc_value_fini(&data);

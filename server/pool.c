@@ -1,7 +1,8 @@
 /// The workers. See pool.h.
 ///
 ///     push:    lock, append, unlock; wake a sleeper unless a spinner will take the task
-///     worker:  take one, run it, take the next ...; when there is none, spin, then sleep
+///     worker:  take one, run it, take the next ...; when there is none, help with slices of a job that
+///              another worker is in; when there is no such job, spin, then sleep
 ///
 /// A spinner always looks once more under the lock before it sleeps, so a push that counted on it is
 /// never lost. At most one worker spins.
@@ -26,6 +27,8 @@ struct qpc_pool {
     _Atomic int32_t busy;
     int32_t ready_high_water;
     uint64_t tasks, sleeps;
+    qpc_crew *crew; // jobs of workers, for others to help with
+    qpc_parallel parallel;
     qpc_pool_options options;
     int32_t thread_count;
     pthread_t threads[];
@@ -63,13 +66,32 @@ static bool spin(qpc_pool *pool) {
     int64_t end = now_ns() + (int64_t)pool->options.spin_us * 1000;
     bool found = false;
     for (int32_t i = 1; !found; i++) {
-        found = atomic_load_explicit(&pool->ready, memory_order_acquire) > 0;
+        found = atomic_load_explicit(&pool->ready, memory_order_acquire) > 0 ||
+                qpc_crew_has_work(pool->crew);
         relax();
         // Not sched_yield(): it may give a whole time slice away. A niced thread is preempted anyway.
         if (i % 64 == 0 && now_ns() >= end) break;
     }
     atomic_store(&pool->spinning, 0);
     return found;
+}
+
+/// Slices of another worker's job; false if there are none.
+static bool help(qpc_pool *pool) {
+    if (!qpc_crew_has_work(pool->crew)) return false;
+    atomic_fetch_add(&pool->busy, 1);
+    bool helped = qpc_crew_help(pool->crew);
+    atomic_fetch_sub(&pool->busy, 1);
+    return helped;
+}
+
+/// A worker has a job with slices: wake who sleeps.
+static void call_for_help(void *user) {
+    qpc_pool *pool = user;
+    pthread_mutex_lock(&pool->lock);
+    bool wake = pool->sleeping > 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (wake) pthread_cond_broadcast(&pool->wake);
 }
 
 static void *worker(void *user) {
@@ -84,17 +106,21 @@ static void *worker(void *user) {
         qpc_task *task = take_locked(pool);
         if (task == NULL && !pool->stop) {
             pthread_mutex_unlock(&pool->lock);
+            if (help(pool)) continue;
             spin(pool);
             pthread_mutex_lock(&pool->lock);
-            while ((task = take_locked(pool)) == NULL && !pool->stop) {
+            while ((task = take_locked(pool)) == NULL && !pool->stop &&
+                   !qpc_crew_has_work(pool->crew)) {
                 pool->sleeping++;
                 pool->sleeps++;
                 pthread_cond_wait(&pool->wake, &pool->lock);
                 pool->sleeping--;
             }
         }
+        bool stopped = task == NULL && pool->stop;
         pthread_mutex_unlock(&pool->lock);
-        if (task == NULL) return NULL; // stopped and empty
+        if (stopped) return NULL; // and empty
+        if (task == NULL) continue; // there is something to help with
         task->run(task);
         atomic_fetch_sub(&pool->busy, 1);
     }
@@ -110,6 +136,12 @@ qpc_status qpc_pool_create(const qpc_pool_options *options, qpc_pool **ret, qpc_
     pool->options = *options;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);
+    qpc_status st = qpc_crew_create(call_for_help, pool, &pool->crew, err);
+    if (st != QPC_OK) {
+        qpc_pool_destroy(pool);
+        return st;
+    }
+    if (options->workers > 1) pool->parallel = qpc_crew_parallel(pool->crew);
     for (int32_t i = 0; i < options->workers; i++) {
         int rc = pthread_create(&pool->threads[i], NULL, worker, pool);
         if (rc != 0) {
@@ -132,6 +164,7 @@ void qpc_pool_destroy(qpc_pool *pool) {
     pthread_mutex_unlock(&pool->lock);
     for (int32_t i = 0; i < pool->thread_count; i++) pthread_join(pool->threads[i], NULL);
     while (qpc_pool_run_ready(pool, 1) > 0) continue;
+    qpc_crew_destroy(pool->crew);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->lock);
     qpc_free(pool);
@@ -159,6 +192,10 @@ bool qpc_pool_is_wanted(const qpc_pool *pool) {
 
 bool qpc_pool_is_saturated(const qpc_pool *pool) {
     return atomic_load_explicit(&pool->busy, memory_order_relaxed) >= pool->options.workers;
+}
+
+const qpc_parallel *qpc_pool_parallel(const qpc_pool *pool) {
+    return &pool->parallel;
 }
 
 int32_t qpc_pool_run_ready(qpc_pool *pool, int32_t max) {

@@ -2,7 +2,8 @@
 ///
 /// A task is embedded in what it serves: a world (actor.h) that has mail, or a job such as hashing a
 /// mesh. It is in the queue at most once; its owner sees to that. A world runs for a time slice and
-/// pushes itself to the end of the queue if it has more to do, so that all share the workers.
+/// pushes itself to the end of the queue if it has more to do, so that all share the workers. Workers
+/// with no task help with slices of the large steps that others are in (base/parallel.h).
 ///
 /// Waking a sleeping thread costs more than a small step, so the last idle worker looks at the queue
 /// for spin_us before it sleeps; it yields the processor between looks. Threads are niced, so that
@@ -10,6 +11,7 @@
 #ifndef QPC_SERVER_POOL_H
 #define QPC_SERVER_POOL_H
 
+#include "base/parallel.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -43,6 +45,9 @@ void qpc_pool_push(qpc_pool *pool, qpc_task *task);
 bool qpc_pool_is_wanted(const qpc_pool *pool);
 /// Are all workers busy? Then nobody has a processor to spare for spinning.
 bool qpc_pool_is_saturated(const qpc_pool *pool);
+/// Who helps with slices of a job that a worker is in; lives as long as the pool. Without threads,
+/// nobody.
+const qpc_parallel *qpc_pool_parallel(const qpc_pool *pool);
 /// Without threads: run at most max tasks in place; returns the count.
 int32_t qpc_pool_run_ready(qpc_pool *pool, int32_t max);
 qpc_pool_stats qpc_pool_get_stats(qpc_pool *pool);

@@ -24,7 +24,7 @@ struct qpc_recorder {
     size_t packed_capacity;
     int64_t substep_step; // number the states travelled through inside this step
     int32_t substep_count;
-    int64_t failsafe_event; // last step with such an event
+    int64_t failsafe_event, proof_event; // last step with such an event
     char trouble[200];
 };
 
@@ -268,7 +268,7 @@ qpc_status qpc_recorder_open(qpc_writer *writer, const qpc_world *world,
     atomic_init(&recorder->refs, 1);
     recorder->layout = layout;
     recorder->settings = *settings;
-    recorder->failsafe_event = INT64_MIN / 2;
+    recorder->failsafe_event = recorder->proof_event = INT64_MIN / 2;
     recorder->substep_step = -1;
     if (!layout->contiguous) {
         recorder->gathered = qpc_alloc_array((size_t)layout->node_count, 3 * sizeof(double));
@@ -361,6 +361,11 @@ void qpc_recorder_step(qpc_recorder *recorder, const qpc_world *world,
         // Every one is in its row; the event points a reader to the first of a series.
         recorder->failsafe_event = step;
         qpc_recorder_event(recorder, step, "failsafe", "motion was cut short before an impact");
+    }
+    if (report->proven != 1 && step > recorder->proof_event + 100) {
+        recorder->proof_event = step;
+        qpc_recorder_event(recorder, step, "not_proven",
+                           "no continuous test found the motion that was taken over free of contact");
     }
 }
 

@@ -17,6 +17,7 @@
     X(sessions_slow, "sessions closed because their reader was too slow")                          \
     X(steps, "steps of all worlds")                                                                \
     X(steps_failed, "steps that failed")                                                           \
+    X(steps_not_proven, "steps whose motion was not proven to be free of contact")                 \
     X(frames_sent, "frames sent to subscribers")                                                   \
     X(frames_dropped, "frames that subscribers lost by their policy")                              \
     X(worlds_created, "worlds created")

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 qpc_status qpc_stream_policy_read(const qpc_value *v, qpc_stream_policy *ret, qpc_error *err) {
@@ -57,6 +58,7 @@ void qpc_subscription_destroy(qpc_subscription *s) {
 void qpc_subscription_missed(qpc_subscription *s, uint64_t count) {
     s->dropped += count;
     s->dropped_since += count;
+    if (s->lost != NULL) atomic_fetch_add_explicit(s->lost, count, memory_order_relaxed);
 }
 
 static bool may_send(const qpc_subscription *s) {

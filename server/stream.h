@@ -52,6 +52,7 @@ struct qpc_subscription {
     size_t *held;     // bytes of the frames that wait in all queues of the session; NULL: not counted
     size_t held_most; // then the queue counts as full
     uint64_t sent, dropped, dropped_since; // since the last frame sent
+    _Atomic uint64_t *lost; // counter of dropped frames of all subscriptions; NULL: none
     qpc_snapshot *waiting[];
 };
 

@@ -569,6 +569,19 @@ out:
     return QPC_OK;
 }
 
+qpc_status qpc_reader_count(qpc_reader *r, const char *column, int64_t value, int64_t *ret,
+                            qpc_error *err) {
+    int32_t index;
+    if (find_columns(r, &column, 1, &index, NULL) != QPC_OK)
+        return qpc_fail(err, QPC_ERR_NOT_FOUND, "table steps has no column \"%.64s\"", column);
+    char *sql = sqlite3_mprintf("SELECT count(*) FROM steps WHERE \"%w\" = %lld", column,
+                                (long long)value);
+    if (sql == NULL) return no_memory(r, err);
+    qpc_status status = qpc_store_get_int(r->db, sql, ret, err);
+    sqlite3_free(sql);
+    return status;
+}
+
 /// Bytes of size `size` out of columns encoding, data of a row, newly allocated.
 static qpc_status decode_blob(qpc_reader *r, sqlite3_stmt *s, int encoding, int data, size_t size,
                               const char *what, uint8_t **ret, qpc_error *err) {

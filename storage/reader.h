@@ -45,6 +45,9 @@ qpc_status qpc_reader_frames(qpc_reader *reader, int64_t from, int64_t to, int64
 qpc_status qpc_reader_steps(qpc_reader *reader, int64_t from, int64_t to, int64_t limit,
                             const char *const *columns, int32_t column_count, void **ret_values,
                             int64_t *ret_rows, qpc_error *err);
+/// Rows of table steps whose integer column has this value. QPC_ERR_NOT_FOUND: there is no such column.
+qpc_status qpc_reader_count(qpc_reader *reader, const char *column, int64_t value, int64_t *ret,
+                            qpc_error *err);
 /// Names and types of the columns, in order; borrowed until close.
 qpc_status qpc_reader_columns(qpc_reader *reader, const char *const **ret_names,
                               const bool **ret_integer, int32_t *ret_count);

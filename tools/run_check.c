@@ -8,7 +8,8 @@
 // recorded in float64 with `record.substeps` on: single precision moves nodes by rounding, and a
 // halved step without its middle states hides the path that was travelled.
 // Exit status: 0 nothing was found, 1 the promise is broken, 2 usage or a file that does not read,
-// 3 nothing was found, but parts of the path are not in the file. See docs/checking.md.
+// 3 nothing was found, but parts of the path are not in the file or the run itself says that a step was not
+// proven. See docs/checking.md.
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -34,6 +35,8 @@ typedef struct job {
     int64_t halvings_from, halvings_count;
     int32_t substeps_of_step;
     bool wrong_nodes;
+    int64_t proven, not_proven; // steps by the run's own account
+    bool proof_said;            // the file has the column
 } job;
 
 static uint64_t little(const uint8_t *p, int size) {
@@ -128,6 +131,8 @@ static int check_run(const char *path, int64_t from, int64_t to) {
     if (qpc_reader_steps(j.reader, 1, INT64_MAX, INT64_MAX, column, 1, &halvings,
                          &j.halvings_count, NULL) == QPC_OK)
         j.halvings = halvings; // a run without diagnostics has none
+    j.proof_said = qpc_reader_count(j.reader, "proven", 1, &j.proven, NULL) == QPC_OK &&
+                   qpc_reader_count(j.reader, "proven", 0, &j.not_proven, NULL) == QPC_OK;
     j.last_step = from > 0 ? from - 1 : 0;
     if (qpc_reader_frames(j.reader, from, to, INT64_MAX, true, visit, &j, &err) != QPC_OK) goto done;
     if (j.wrong_nodes) {
@@ -139,7 +144,12 @@ static int check_run(const char *path, int64_t from, int64_t to) {
            facts.frame_dtype == QPC_F64 ? "float64" : "float32 (rounded: what is checked is not "
                                                       "quite what was travelled)");
     bool broken = j.found.crossings + j.found.intersections + j.found.undecided > 0;
-    bool incomplete = j.gaps + j.unseen_halvings > 0;
+    bool incomplete = j.gaps + j.unseen_halvings + j.not_proven > 0;
+    if (!j.proof_said)
+        printf("  the file does not say which steps were proven when they were made\n");
+    else
+        printf("  %" PRId64 " steps were proven when they were made, %" PRId64 " were not\n", j.proven,
+               j.not_proven);
     if (j.gaps > 0)
         printf("  %" PRId64 " gaps between frames: steps in between are not in the file\n", j.gaps);
     if (j.unseen_halvings > 0)
@@ -158,7 +168,7 @@ done:
 static int usage(FILE *out, int status) {
     fprintf(out, "usage: qpc-run-check [--from STEP] [--to STEP] RUN.qpc...\n"
                  "Re-checks recorded runs: crossings, intersections, least distances.\n"
-                 "Exit status: 0 clean, 1 broken, 2 usage or unreadable, 3 clean but incomplete.\n");
+                 "Exit status: 0 clean, 1 broken, 2 usage or unreadable, 3 clean but incomplete or not proven.\n");
     return status;
 }
 int main(int argc, char **argv) {

@@ -63,6 +63,9 @@ cli_exit cli_fail(const cli *c, cli_exit code, const qpc_error *err, const qpc_v
 /// After a failed call: CLI_SERVER_ERROR if the server answered, CLI_INTERRUPTED, else
 /// CLI_NO_CONNECTION.
 cli_exit cli_fail_call(const cli *c, const qpc_error *err);
+/// After a call that sends what is in the file `path`: CLI_BAD_FILE with its name, and the data of the answer, if that is
+/// what the server (or, before it was sent, the client) refuses; else as above.
+cli_exit cli_fail_input(const cli *c, const qpc_error *err, const char *path);
 cli_exit cli_no_memory(const cli *c);
 void cli_warn(const cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /// One JSON document on standard output; frees v.
@@ -75,6 +78,8 @@ int64_t cli_int(const qpc_value *map, const char *key, int64_t standard);
 const char *cli_text(const qpc_value *map, const char *key, char *buffer, size_t size);
 /// Element i of a numeric tensor as a double; NaN beyond its end.
 double cli_tensor_at(const qpc_tensor *t, int64_t i);
+/// How many steps were proven to be free of contact, and of how many nobody says it.
+void cli_print_proof(int64_t proven, int64_t not_proven, int64_t unknown);
 /// Bodies of a result as "2 bodies, 100 nodes that move".
 void cli_print_bodies(const qpc_value *bodies);
 /// Pairs of bodies: {bodies: [a, b], features: [i, j], depth}.
@@ -112,7 +117,8 @@ typedef struct cli_meshes {
 /// Read and resolve a scene file.
 cli_exit cli_read_scene(const cli *c, const char *path, qpc_value *ret_scene,
                         cli_meshes *ret_meshes);
-cli_exit cli_upload_meshes(cli *c, const cli_meshes *meshes);
+/// Send the meshes of the scene file `path`.
+cli_exit cli_upload_meshes(cli *c, const char *path, const cli_meshes *meshes);
 void cli_meshes_fini(cli_meshes *meshes);
 /// Set a key of a scene map; a copy of the key is not needed.
 bool cli_set(qpc_value *map, const char *key, qpc_value v);

@@ -250,7 +250,7 @@ cli_exit cli_upload(cli *c, int argc, char **argv) {
         qpc_status status = qpc_client_mesh_upload(c->client, &source, &receipt, &err);
         cli_progress_end(&progress);
         if (status != QPC_OK) {
-            code = cli_fail_call(c, &err);
+            code = cli_fail_input(c, &err, path);
         } else if (c->json) {
             qpc_value root = qpc_map();
             bool ok = cli_set(&root, "sha256", qpc_text_borrow(receipt.sha256));

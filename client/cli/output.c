@@ -62,6 +62,33 @@ cli_exit cli_fail_call(const cli *c, const qpc_error *err) {
                     answered ? qpc_client_error_data(c->client) : NULL);
 }
 
+cli_exit cli_fail_input(const cli *c, const qpc_error *err, const char *path) {
+    bool answered = c->client != NULL && qpc_client_answered(c->client);
+    const qpc_value *data = answered ? qpc_client_error_data(c->client) : NULL;
+    bool input = false;
+    switch (err->status) {
+    case QPC_ERR_INVALID:
+        input = answered || (c->client != NULL && qpc_client_is_open(c->client));
+        break;
+    case QPC_ERR_NUMERIC:
+    case QPC_ERR_EXISTS:
+    case QPC_ERR_NOT_FOUND: // a mesh that nobody uploaded
+    case QPC_ERR_UNSUPPORTED:
+        input = answered;
+        break;
+    case QPC_ERR_LIMIT: // too much of something that has a place; other limits are about what the server holds
+        input = answered ? cli_at(data, "where")->kind == QPC_STR
+                         : c->client != NULL && qpc_client_is_open(c->client);
+        break;
+    default:
+        break;
+    }
+    if (!input) return cli_fail_call(c, err);
+    qpc_error named = {0};
+    qpc_fail(&named, err->status, "%s: %s", path, err->message);
+    return cli_fail(c, CLI_BAD_FILE, &named, data);
+}
+
 cli_exit cli_no_memory(const cli *c) {
     qpc_error err = {0};
     qpc_fail(&err, QPC_ERR_MEMORY, "out of memory");
@@ -183,6 +210,13 @@ void cli_print_pairs(FILE *out, const qpc_value *pairs, const qpc_value *bodies)
                     (long long)features->list.items[1].i);
         fputc('\n', out);
     }
+}
+
+void cli_print_proof(int64_t proven, int64_t not_proven, int64_t unknown) {
+    printf("  proven           %lld steps", (long long)proven);
+    if (not_proven > 0) printf(", NOT PROVEN %lld", (long long)not_proven);
+    if (unknown > 0) printf(", unknown %lld", (long long)unknown);
+    putchar('\n');
 }
 
 // ---- progress ----

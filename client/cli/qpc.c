@@ -45,7 +45,7 @@ static void print_usage(FILE *out) {
                  "  2    wrong usage\n"
                  "  3    no connection to a server, or it was lost\n"
                  "  4    a file or scene is bad\n"
-                 "  5    a step of the run failed\n"
+                 "  5    a step of the run failed or was not proven to be free of contact\n"
                  "  130  interrupted\n\n"
                  "environment:\n"
                  "  QPC_SERVER   address to use when --server is not given\n"

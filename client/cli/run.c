@@ -28,6 +28,7 @@ typedef struct totals {
     qpc_error error;
     double wall_s, cpu_s, elapsed_s;
     int64_t contacts, active, passes, newton, halvings, failsafe;
+    int64_t not_proven, not_said; // steps; not_said: by a server that has no such figure
     double min_gap, penetration;
     double energy_drift,
         energy_last; // (E - E0 - W) over the scale: largest in magnitude, at the end
@@ -58,6 +59,8 @@ static void add_batch(totals *t, const qpc_step_reply *reply) {
     larger_int(&t->newton, cli_int(s, "newton_max", 0));
     t->halvings += cli_int(s, "halvings", 0);
     t->failsafe += cli_int(s, "failsafe", 0);
+    int64_t not_proven = cli_int(s, "not_proven", -1);
+    *(not_proven < 0 ? &t->not_said : &t->not_proven) += not_proven < 0 ? cli_int(s, "steps", 0) : not_proven;
     t->min_gap = fmin(t->min_gap, cli_real(s, "min_gap", 2));
     t->energy_last = cli_real(cli_at(s, "last"), "energy_drift", t->energy_last);
     double drift = cli_real(s, "energy_drift_max", t->energy_last); // largest in magnitude
@@ -262,6 +265,7 @@ static void print_summary(const totals *t, const cli_times *times, const char *n
            t->stat, t->prim, t->dual, t->comp, t->natural);
     printf("  fail-safe        %lld, halvings %lld\n", (long long)t->failsafe,
            (long long)t->halvings);
+    cli_print_proof(t->reached - t->not_proven - t->not_said, t->not_proven, t->not_said);
     printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n",
            t->energy_drift, t->energy_last);
     printf("  state hash       %016llx\n", (unsigned long long)t->hash);
@@ -323,6 +327,7 @@ static cli_exit print_summary_json(const cli *c, const totals *t, const cli_time
         {"worst", worst},
         {"failsafe", qpc_int(t->failsafe)},
         {"halvings", qpc_int(t->halvings)},
+        {"not_proven", t->not_said > 0 && t->not_proven == 0 ? qpc_nil() : qpc_int(t->not_proven)},
         {"energy_drift_max", qpc_real(t->energy_drift)},
         {"energy_drift_end", qpc_real(t->energy_last)},
         {"warnings", notes},
@@ -365,17 +370,11 @@ static cli_exit override(const cli *c, qpc_value *scene, const run_options *o) {
 }
 
 /// A scene that the server refuses is a bad scene; other refusals are the server's.
-static cli_exit fail_create(const cli *c, qpc_error *err, const char *path,
+static cli_exit fail_create(const cli *c, const qpc_error *err, const char *path,
                             const qpc_value *scene_map) {
-    bool answered = c->client != NULL && qpc_client_answered(c->client);
-    bool scene = answered && (err->status == QPC_ERR_INVALID || err->status == QPC_ERR_NUMERIC ||
-                              err->status == QPC_ERR_EXISTS || err->status == QPC_ERR_UNSUPPORTED);
-    if (!scene) return cli_fail_call(c, err);
-    qpc_error why = *err;
-    qpc_fail(err, why.status, "%s: %s", path, why.message);
-    const qpc_value *data = qpc_client_error_data(c->client);
-    cli_exit code = cli_fail(c, CLI_BAD_FILE, err, data);
-    cli_print_pairs(stderr, cli_at(data, "close_pairs"), cli_at(scene_map, "bodies"));
+    cli_exit code = cli_fail_input(c, err, path);
+    if (code == CLI_BAD_FILE && qpc_client_answered(c->client))
+        cli_print_pairs(stderr, cli_at(qpc_client_error_data(c->client), "close_pairs"), cli_at(scene_map, "bodies"));
     return code;
 }
 
@@ -471,6 +470,8 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
         code = CLI_RUN_FAILED;
     } else if (r.total.reached < r.steps) {
         code = CLI_SERVER_ERROR; // drained, or cancelled by someone else
+    } else if (r.total.not_proven > 0) {
+        code = CLI_RUN_FAILED; // every step was made, but the promise is broken
     }
     if (lost(c)) {
         qpc_free(r.positions);
@@ -487,7 +488,9 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     if (code == CLI_OK && r.positions != NULL &&
         write_positions(&r, o->positions_path, &err) != QPC_OK)
         code = cli_fail(c, CLI_BAD_FILE, &err, NULL);
-    if (code == CLI_RUN_FAILED)
+    if (r.total.not_proven > 0)
+        fprintf(stderr, "qpc: %lld steps are not proven to be free of contact\n", (long long)r.total.not_proven);
+    if (code == CLI_RUN_FAILED && (strcmp(r.total.status, "failed") == 0 || r.total.error.status != QPC_OK))
         fprintf(stderr, "qpc: step %lld failed: %s\n", (long long)r.total.reached + 1,
                 r.total.error.message);
     if (r.total.reached < r.steps && code == CLI_SERVER_ERROR && status == QPC_OK)
@@ -533,7 +536,8 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
         "Without --server it uses the server at the default address, if one listens there; "
         "otherwise it starts a private daemon that ends with the command (its data folder and the "
         "run file stay). Ctrl-C stops between two steps, and still prints the summary.\n"
-        "Exit code 5: a step failed. That the fail-safe fired is told, but is no failure."};
+        "Exit code 5: a step failed, or its motion was not proven to be free of contact. That the "
+        "fail-safe fired is told, but is no failure."};
     const char *path;
     int count;
     cli_exit code;
@@ -553,7 +557,7 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
     code = cli_read_scene(c, path, &scene, &meshes);
     if (code == CLI_OK) code = override(c, &scene, &o);
     if (code == CLI_OK) code = cli_connect(c, true);
-    if (code == CLI_OK) code = cli_upload_meshes(c, &meshes);
+    if (code == CLI_OK) code = cli_upload_meshes(c, path, &meshes);
     cli_meshes_fini(&meshes);
     if (code == CLI_OK) {
         char name[128];
@@ -591,7 +595,7 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
     qpc_error err = {0};
     code = cli_read_scene(c, path, &scene, &meshes);
     if (code == CLI_OK) code = cli_connect(c, true);
-    if (code == CLI_OK) code = cli_upload_meshes(c, &meshes);
+    if (code == CLI_OK) code = cli_upload_meshes(c, path, &meshes);
     cli_meshes_fini(&meshes);
     qpc_world_receipt receipt = {0};
     if (code == CLI_OK &&
@@ -614,7 +618,13 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
                        warnings->list.items[i].str.bytes);
             const qpc_value *close_pairs = cli_at(answer, "close_pairs");
             if (close_pairs->kind == QPC_LIST && close_pairs->list.count > 0) {
-                printf("  pairs closer than their thickness at the start:\n");
+                int64_t moved = cli_int(answer, "moved_nodes", 0);
+                if (moved > 0)
+                    printf("  pushed out: %lld nodes moved, by up to %g m\n", (long long)moved,
+                           cli_real(answer, "largest_move", 0));
+                printf("  pairs that %scloser than their thickness at the start%s:\n",
+                       cli_int(answer, "overlap_count", 0) > 0 ? "intersect or are " : "are ",
+                       moved > 0 ? " of the scene as given" : "");
                 cli_print_pairs(stdout, close_pairs, cli_at(answer, "bodies"));
             }
         }

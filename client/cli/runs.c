@@ -168,6 +168,45 @@ qpc_status cli_read_times(cli *c, const char *run, cli_times *ret, qpc_error *er
 
 // ---- commands ----
 
+/// Steps proven, not proven and unknown of a run by its description; all unknown if that does not say.
+typedef struct proof {
+    int64_t proven, not_proven, unknown;
+} proof;
+
+static proof proof_of(const qpc_value *facts) {
+    return (proof){cli_int(facts, "steps_proven", 0), cli_int(facts, "steps_not_proven", 0),
+                   cli_int(facts, "steps_unknown", cli_int(facts, "steps", 0))};
+}
+
+static qpc_status describe(cli *c, const char *run, qpc_message *ret, qpc_error *err) {
+    qpc_value params = qpc_map();
+    qpc_status status = QPC_ERR_MEMORY;
+    if (cli_set(&params, "run", qpc_text_borrow(run))) {
+        status = qpc_call(c->client, "run.describe", &params, ret, err);
+    } else {
+        qpc_fail(err, QPC_ERR_MEMORY, "out of memory");
+    }
+    qpc_value_fini(&params);
+    return status;
+}
+
+/// "all", "3 not", "unknown", "-" if the run cannot be read: for a column of a list.
+static void proof_text(cli *c, const char *run, char *out, size_t size) {
+    qpc_message facts = {0};
+    qpc_error err = {0};
+    snprintf(out, size, "-");
+    if (describe(c, run, &facts, &err) == QPC_OK) {
+        proof p = proof_of(facts.value);
+        if (p.not_proven > 0)
+            snprintf(out, size, "%lld NOT", (long long)p.not_proven);
+        else if (p.unknown > 0)
+            snprintf(out, size, "unknown");
+        else if (p.proven > 0)
+            snprintf(out, size, "all");
+    }
+    qpc_message_fini(&facts);
+}
+
 static void print_when(double created, char *out, size_t size) {
     time_t t = (time_t)created;
     struct tm parts;
@@ -194,15 +233,16 @@ cli_exit cli_runs(cli *c, int argc, char **argv) {
         code =
             qpc_value_copy(m.value, &copy) == QPC_OK ? cli_print_json(c, &copy) : cli_no_memory(c);
     } else {
-        printf("%-32s  %-9s  %10s  %8s  %9s  %-19s  %s\n", "run", "state", "steps", "frames", "MB",
-               "created", "name");
+        printf("%-32s  %-9s  %10s  %-9s  %8s  %9s  %-19s  %s\n", "run", "state", "steps", "proven", "frames",
+               "MB", "created", "name");
         for (int32_t i = 0; runs->kind == QPC_LIST && i < runs->list.count; i++) {
             const qpc_value *run = &runs->list.items[i];
-            char id[40], name[80], state[16], when[32];
+            char id[40], name[80], state[16], when[32], proven[32];
+            proof_text(c, cli_text(run, "run", id, sizeof id), proven, sizeof proven);
             print_when(cli_real(run, "created", 0), when, sizeof when);
-            printf("%-32s  %-9s  %10lld  %8lld  %9.2f  %-19s  %s\n",
+            printf("%-32s  %-9s  %10lld  %-9s  %8lld  %9.2f  %-19s  %s\n",
                    cli_text(run, "run", id, sizeof id), cli_text(run, "state", state, sizeof state),
-                   (long long)cli_int(run, "steps", 0), (long long)cli_int(run, "frames", 0),
+                   (long long)cli_int(run, "steps", 0), proven, (long long)cli_int(run, "frames", 0),
                    cli_real(run, "bytes", 0) / 1e6, when, cli_text(run, "name", name, sizeof name));
         }
     }
@@ -243,6 +283,8 @@ static void print_show(const qpc_value *entry, const qpc_value *facts, const tab
     print_when(cli_real(entry, "created", 0), text, sizeof text);
     printf("  created          %s\n", text);
     cli_print_bodies(cli_at(facts, "bodies"));
+    proof p = proof_of(facts);
+    cli_print_proof(p.proven, p.not_proven, p.unknown);
     if (t->rows > 0) {
         printf("  simulated        %g s\n", extreme(t, "time", false, 0));
         printf("  step             median %.3f ms, p99 %.3f ms (thread CPU); wall %.3f / %.3f\n",
@@ -319,24 +361,12 @@ static cli_exit show_json(const cli *c, const qpc_value *entry, const qpc_value 
     return cli_no_memory(c);
 }
 
-static qpc_status describe(cli *c, const char *run, qpc_message *ret, qpc_error *err) {
-    qpc_value params = qpc_map();
-    qpc_status status = QPC_ERR_MEMORY;
-    if (cli_set(&params, "run", qpc_text_borrow(run))) {
-        status = qpc_call(c->client, "run.describe", &params, ret, err);
-    } else {
-        qpc_fail(err, QPC_ERR_MEMORY, "out of memory");
-    }
-    qpc_value_fini(&params);
-    return status;
-}
-
 cli_exit cli_show(cli *c, int argc, char **argv) {
     const cli_option options[] = {
         CLI_DATA_OPTION(c), CLI_SERVER_OPTIONS(c), {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
         "show", "RUN", "What a recorded run is of, and its figures.",
-        1,      1,     "RUN is an id, the beginning of one, or \"last\"."};
+        1,      1,     "RUN is an id, the beginning of one, or \"last\". Exit code 5: a step of it was not proven to be free of contact."};
     const char *text;
     int count;
     cli_exit code;
@@ -361,6 +391,7 @@ cli_exit cli_show(cli *c, int argc, char **argv) {
     } else {
         print_show(&entry, facts.value, &t, &times);
     }
+    if (code == CLI_OK && proof_of(facts.value).not_proven > 0) code = CLI_RUN_FAILED;
     table_fini(&t);
     qpc_message_fini(&facts);
     qpc_value_fini(&entry);

@@ -60,7 +60,7 @@ static void show_sent(void *user, uint64_t sent, uint64_t total) {
     cli_progress_show(user, (double)sent / (double)total, text);
 }
 
-cli_exit cli_upload_meshes(cli *c, const cli_meshes *meshes) {
+cli_exit cli_upload_meshes(cli *c, const char *path, const cli_meshes *meshes) {
     for (int32_t i = 0; i < meshes->count; i++) {
         const struct cli_mesh *mesh = &meshes->items[i];
         cli_progress progress;
@@ -81,7 +81,7 @@ cli_exit cli_upload_meshes(cli *c, const cli_meshes *meshes) {
         if (status != QPC_OK) {
             qpc_error why = err;
             qpc_fail(&err, status, "mesh %s: %s", mesh->name, why.message);
-            return cli_fail_call(c, &err);
+            return cli_fail_input(c, &err, path);
         }
         qpc_message_fini(&receipt.message);
     }

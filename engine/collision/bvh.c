@@ -173,9 +173,19 @@ void qpc_bvh_destroy(qpc_bvh *bvh) {
     qpc_free(bvh);
 }
 
-static bool overlaps(const node *n, const qpc_fbox *b) {
+static inline bool overlaps(const node *n, const qpc_fbox *b) {
+#ifdef __SSE2__
+    // The fourth lanes hold numbers of the node, whatever they compare to.
+    const char *bytes = (const char *)n;
+    __m128 lo = _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)(const void *)bytes));
+    __m128 hi = _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)(const void *)(bytes + 16)));
+    __m128 in =
+        _mm_and_ps(_mm_cmple_ps(lo, _mm_loadu_ps(b->hi)), _mm_cmple_ps(_mm_loadu_ps(b->lo), hi));
+    return (_mm_movemask_ps(in) & 7) == 7;
+#else
     return (n->lo[0] <= b->hi[0]) & (b->lo[0] <= n->hi[0]) & (n->lo[1] <= b->hi[1]) &
            (b->lo[1] <= n->hi[1]) & (n->lo[2] <= b->hi[2]) & (b->lo[2] <= n->hi[2]);
+#endif
 }
 
 qpc_status qpc_bvh_query(const qpc_bvh *bvh, const qpc_fbox *boxes, const qpc_fbox *box,

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #ifdef __SSE2__
-#include <xmmintrin.h>
+#include <emmintrin.h>
 #endif
 
 typedef struct qpc_fbox { // the fourth numbers are 0, so that four are compared at once

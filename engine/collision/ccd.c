@@ -1,12 +1,13 @@
-/// Directional conservative advancement; docs/theory.md derives the guarantees (T-ccd).
+/// Directional conservative advancement; docs/theory-ccd.md derives the guarantees.
 ///
 /// With w_i(t) the relative positions of the vertex pairs (vertex-triangle: p-a, p-b, p-c;
 /// edge-edge: a0-b0, a0-b1, a1-b0, a1-b1), each linear in t, two features are further apart than s
 /// for as long as one fixed unit direction n has n.w_i(t) > s for all i. The time at which such a
 /// certificate ends is a division. n is the direction of the closest points at the present t: a
 /// poor one costs speed, never safety. A second certificate bounds the distance by |F|/|N|, F the
-/// coplanarity cubic; it is what makes grazing contact quick. Any thread; takes no memory. Must be
-/// compiled without -ffast-math.
+/// coplanarity cubic; it is what makes grazing contact quick. A third turns the direction with the
+/// features, for what slides along edges. Any thread; takes no memory. Must be compiled without
+/// -ffast-math.
 #include "engine/collision/ccd.h"
 
 #include "engine/geometry/closest.h"
@@ -17,8 +18,10 @@
 
 enum {
     CUBIC_FROM = 4,   // iteration at which the second certificate joins
-    LOOK_FROM = 64,   // iteration at which directions are also taken from ahead
-    ITERATIONS = 1000 // then the pair is a hit, flagged uncertain
+    TURN_FROM = 10,   // iteration at which the third does
+    TRIES = 4,        // spans that the third tries in one iteration
+    SHARPEN = 2,      // steps from a hit within the tolerance towards s
+    ITERATIONS = 100, // then the pair is a hit, flagged uncertain
 };
 
 static const double unit_roundoff = DBL_EPSILON / 2;
@@ -83,6 +86,18 @@ static void consider(int count, const qpc_vec3 *w, qpc_vec3 c, qpc_vec3 *best, d
     if (q > *best_q) *best_q = q, *best = n;
 }
 
+/// Like consider() for the closest point c of an edge e: made perpendicular to it, since at a small
+/// distance the rounding of c tilts its direction by more than the ends of the edge allow.
+static void consider_edge(int count, const qpc_vec3 *w, qpc_vec3 c, qpc_vec3 e, qpc_vec3 *best,
+                          double *best_q) {
+    double length = v3_norm(c), ee = v3_norm2(e);
+    consider(count, w, c, best, best_q);
+    if (!(length > 0 && ee > 0)) return;
+    qpc_vec3 n = v3_scale(1 / length, c);
+    for (int i = 0; i < 2; i++) n = v3_madd(n, -v3_dot(e, n) / ee, e);
+    consider(count, w, n, best, best_q);
+}
+
 /// The best separating direction among all that the shape offers (plane normal, edges, corners),
 /// for degenerate shapes where the quick closest point is poor. Slow; rarely called.
 static qpc_vec3 careful_direction(bool vt, const qpc_vec3 *w) {
@@ -98,7 +113,8 @@ static qpc_vec3 careful_direction(bool vt, const qpc_vec3 *w) {
             consider(3, w, v3_neg(n), &best, &q);
         }
         for (int i = 0; i < 3; i++)
-            consider(3, w, qpc_origin_segment(w[i], w[(i + 1) % 3], &t), &best, &q);
+            consider_edge(3, w, qpc_origin_segment(w[i], w[(i + 1) % 3], &t),
+                          v3_sub(w[i], w[(i + 1) % 3]), &best, &q);
     } else {
         if (plane_normal(v3_sub(w[2], w[0]), v3_sub(w[0], w[1]), &n)) {
             consider(4, w, n, &best, &q);
@@ -106,7 +122,8 @@ static qpc_vec3 careful_direction(bool vt, const qpc_vec3 *w) {
         }
         static const int side[4][2] = {{0, 1}, {2, 3}, {0, 2}, {1, 3}};
         for (int i = 0; i < 4; i++)
-            consider(4, w, qpc_origin_segment(w[side[i][0]], w[side[i][1]], &t), &best, &q);
+            consider_edge(4, w, qpc_origin_segment(w[side[i][0]], w[side[i][1]], &t),
+                          v3_sub(w[side[i][0]], w[side[i][1]]), &best, &q);
     }
     return best;
 }
@@ -120,7 +137,7 @@ static double largest_component(qpc_vec3 a, qpc_vec3 b) {
 /// zero; infinite if it has none. The crossing of the hull is the earliest one among all chords
 /// that fall through zero.
 static double hull_zero(const double g[4]) {
-    double x = INFINITY;
+    double x = HUGE_VAL;
     for (int k = 0; k < 3; k++)
         for (int j = k + 1; j < 4; j++)
             if (g[k] > 0 && !(g[j] > 0)) {
@@ -145,16 +162,20 @@ static double cubic_step(bool vt, const motion *m, double t, double tol, int eff
     qpc_vec3 q0 = v3_lerp(w0[0], w1[0], t), q1 = w1[0];
     qpc_vec3 n0 = v3_cross(a, b), n2 = v3_cross(e1[1], e2[1]);
     qpc_vec3 n1 = v3_scale(0.5, v3_add(v3_cross(a, e2[1]), v3_cross(e1[1], b)));
-    double N = sqrt(fmax(v3_norm2(n0), fmax(v3_norm2(n1), v3_norm2(n2))));
-    N = N * (1 + 16 * u) + u * (64 * A * B + 32 * m->largest * (A + B));
+    // |N(t)| is at most the polynomial with the norms of the control vectors as values.
+    double slack = u * (64 * A * B + 32 * m->largest * (A + B)), grow = 1 + 16 * u;
+    double m0 = v3_norm(n0) * grow + slack, m1 = v3_norm(n1) * grow + slack;
+    double m2 = v3_norm(n2) * grow + slack, N = fmax(m0, fmax(m1, m2)), thr = m->threshold;
     double EF = u * D * (2048 * A * B + 64 * m->largest * (A + B));
-    double K = (m->threshold * N + EF) * (1 + 256 * u);
+    EF += 256 * u * (thr * N + EF);
+    double K[4] = {thr * m0 + EF, thr * ((m0 + 2 * m1) / 3) + EF, thr * ((2 * m1 + m2) / 3) + EF,
+                   thr * m2 + EF};
     double f[4] = {v3_dot(n0, q0), (2 * v3_dot(n1, q0) + v3_dot(n0, q1)) / 3,
                    (v3_dot(n2, q0) + 2 * v3_dot(n1, q1)) / 3, v3_dot(n2, q1)};
     double sign = f[0] < 0 ? -1 : 1, g[4];
-    for (int i = 0; i < 4; i++) g[i] = sign * f[i] - K;
+    for (int i = 0; i < 4; i++) g[i] = sign * f[i] - K[i];
     for (int walk = 0; walk < 12; walk++) {
-        if (!(g[0] > (walk > 0 ? 0.1 * tol * N : 0))) break;
+        if (!(g[0] > (walk > 0 ? 0.1 * tol * m0 : 0))) break;
         // The hull of all of [t, 1] may fall steeply because of what comes late: look at the left
         // half, and its left half, until the first zero is not near the start.
         double h[4] = {g[0], g[1], g[2], g[3]}, length = 1, x;
@@ -181,6 +202,99 @@ static double cubic_step(bool vt, const motion *m, double t, double tol, int eff
     return t;
 }
 
+/// Whether two of the w support the direction n, an edge; then which.
+static bool edge_support(int count, const qpc_vec3 *w, qpc_vec3 n, double slack, int pair[2]) {
+    double q[4], least = INFINITY;
+    int support = 0;
+    for (int i = 0; i < count; i++) {
+        q[i] = v3_dot(n, w[i]);
+        least = fmin(least, q[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        if (q[i] - least > slack) continue;
+        if (support < 2) pair[support] = i;
+        support++;
+    }
+    return support == 2;
+}
+
+/// n made perpendicular to the edge e: how a direction turns with the edge that supports it. Unlike
+/// the direction of the closest points it is not mostly rounding where they are very near.
+static qpc_vec3 carried(qpc_vec3 n, qpc_vec3 e) {
+    double ee = v3_norm2(e);
+    if (!(ee > 0)) return n;
+    for (int i = 0; i < 2; i++) n = v3_madd(n, -v3_dot(e, n) / ee, e);
+    double length = v3_norm(n);
+    return length > 0 ? v3_scale(1 / length, n) : n;
+}
+
+/// The part of the span from w to v on which the direction n(x), quadratic with control vectors n0,
+/// n1, n2, separates by more than thr; 1 for all of it.
+static double turn_part(int count, const qpc_vec3 *w, const qpc_vec3 *v, const qpc_vec3 n[3],
+                        double thr) {
+    double m1 = v3_norm(n[1]), k1 = thr * ((1 + 2 * m1) / 3), x = 1;
+    if (!(m1 <= 2)) return 0; // features change in between
+    for (int i = 0; i < count; i++) {
+        double f[4] = {
+            v3_dot(n[0], w[i]) - thr, (v3_dot(n[0], v[i]) + 2 * v3_dot(n[1], w[i])) / 3 - k1,
+            (v3_dot(n[2], w[i]) + 2 * v3_dot(n[1], v[i])) / 3 - k1, v3_dot(n[2], v[i]) - thr};
+        if (!(f[0] > 0)) return 0;
+        x = fmin(x, hull_zero(f));
+    }
+    return x;
+}
+
+/// Third certificate: a direction that turns along with the features. It is the quadratic through
+/// three directions, at t, t + span/2 and t + span; its products with the w_i are cubics, its
+/// length at most the quadratic of its control lengths, and the hull of the Bernstein values of the
+/// difference is a bound. Returns a time up to which the distance stays above s, at least end;
+/// *next is the span to begin with, and gets that of the next iteration.
+static double turn(bool vt, const motion *m, double t, double end, double *next) {
+    const int count = vt ? 3 : 4;
+    const double thr = m->threshold, u = unit_roundoff;
+    qpc_vec3 w[4], v[4], middle[4], n[3];
+    at_time(count, m, t, w);
+    n[0] = careful_direction(vt, w);
+    int pair[2] = {0, 0};
+    bool carry = edge_support(count, w, n[0], 32 * u * m->largest, pair);
+    double gap = INFINITY, span = fmax(*next, 2 * (end - t));
+    for (int i = 0; i < count; i++) gap = fmin(gap, v3_dot(n[0], w[i]) - thr);
+    for (int tries = 0; tries < TRIES && span > 0 && end < 1; tries++) {
+        double ahead = fmin(t + span, 1), left = INFINITY;
+        at_time(count, m, ahead, v);
+        for (int i = 0; i < count; i++) middle[i] = v3_lerp(w[i], v[i], 0.5);
+        if (carry) {
+            n[1] = carried(n[0], v3_sub(middle[pair[0]], middle[pair[1]]));
+            n[2] = carried(n[0], v3_sub(v[pair[0]], v[pair[1]]));
+        } else {
+            n[1] = careful_direction(vt, middle);
+            n[2] = careful_direction(vt, v);
+        }
+        n[1] = v3_madd(v3_scale(2, n[1]), -0.5, v3_add(n[0], n[2])); // control vector
+        double x = turn_part(count, w, v, n, thr), reached = ahead < 1 ? ahead : 2;
+        // Where a part of the span is proven, rounding of the time is a part of it too: step back.
+        if (x < 1) reached = t + x * (1 - 16 * u) * (ahead - t) - 4 * u;
+        bool better = reached > end;
+        if (better) end = reached;
+        if (x < 1) {
+            span *= x > 0.5 ? x : 0.5;
+            if (better || span < end - t) break;
+            carry = !carry && pair[0] != pair[1];
+            continue;
+        }
+        // All of it: the next span ends where the gap would, were it to close at this rate.
+        for (int i = 0; i < count; i++) left = fmin(left, v3_dot(n[2], v[i]) - thr);
+        double grow = left < gap ? fmin(0.9 * gap / (gap - left), 8) : 8;
+        if (grow < 1.1) {
+            span *= fmax(grow - 1, 0.01); // what is left of it, for the next iteration
+            break;
+        }
+        span *= grow;
+    }
+    *next = span;
+    return end;
+}
+
 static void write_hit(bool vt, const motion *m, double t, bool uncertain, int iterations,
                       qpc_ccd_result *ret) {
     qpc_vec3 w[4], d;
@@ -200,8 +314,12 @@ static void write_hit(bool vt, const motion *m, double t, bool uncertain, int it
     }
     ret->outcome = t > 0 ? QPC_CCD_HIT : QPC_CCD_AT_START;
     ret->toi = t;
-    ret->distance = v3_norm(d);
-    ret->n = ret->distance > 0 ? v3_scale(1 / ret->distance, d) : v3(0, 0, 0);
+    // Squares of tiny numbers lose bits, or all: in another unit they do not.
+    double unit = v3_norm2(d) > 1e-200 ? 1 : 0x1p600;
+    qpc_vec3 scaled = v3_scale(unit, d);
+    double length = v3_norm(scaled);
+    ret->distance = length / unit;
+    ret->n = length > 0 ? v3_scale(1 / length, scaled) : v3(0, 0, 0);
     if (!(v3_norm2(ret->n) > 0.5)) {
         // No difference to take a direction from: the plane of the feature, or any direction.
         qpc_vec3 e1 = v3_sub(w[0], w[1]), e2 = vt ? v3_sub(w[0], w[2]) : v3_sub(w[2], w[0]);
@@ -224,18 +342,44 @@ static inline void write_miss(int iterations, qpc_ccd_result *ret) {
     ret->iterations = iterations;
 }
 
+/// From a hit within the tolerance at *t on: certificates go further while the distance at their
+/// end is within stop too, so that the time of the hit is near the time at s and not only the
+/// distance near s. True if they reach the end of the step: the pair was near, but is none.
+static bool sharpen(bool vt, const motion *m, double stop, double *t) {
+    const int count = vt ? 3 : 4;
+    qpc_vec3 w[4];
+    at_time(count, m, *t, w);
+    qpc_vec3 c = nearest(vt, w);
+    double distance = v3_norm(c);
+    for (int i = 0; i < SHARPEN && distance > m->threshold; i++) {
+        double end = certificate(count, m, v3_scale(1 / distance, c), *t, NULL);
+        if (!(end > *t)) end = certificate(count, m, careful_direction(vt, w), *t, NULL);
+        if (end >= 1) return true;
+        if (!(end > *t)) break;
+        at_time(count, m, end, w);
+        c = nearest(vt, w);
+        distance = v3_norm(c);
+        if (!(distance <= stop)) break;
+        *t = end;
+    }
+    return false;
+}
+
 /// Everything after the first look: the general loop from time t, iteration count `iteration`.
 static __attribute__((noinline)) void advance(bool vt, const motion *m, double stop, double t,
                                               int iteration, qpc_ccd_result *ret) {
     const int count = vt ? 3 : 4;
     qpc_vec3 w[4];
-    double look = 0;
+    double span = 0;
     for (;; iteration++) {
         at_time(count, m, t, w);
         qpc_vec3 c = nearest(vt, w);
         double distance = v3_norm(c);
         if (distance <= stop || iteration >= ITERATIONS) {
-            write_hit(vt, m, t, !(distance <= stop), iteration, ret);
+            if (distance <= stop && t > 0 && sharpen(vt, m, stop, &t))
+                write_miss(iteration, ret);
+            else
+                write_hit(vt, m, t, !(distance <= stop), iteration, ret);
             return;
         }
         double end = certificate(count, m, v3_scale(1 / distance, c), t, NULL);
@@ -243,22 +387,8 @@ static __attribute__((noinline)) void advance(bool vt, const motion *m, double s
         if (stuck) end = certificate(count, m, careful_direction(vt, w), t, NULL);
         if (iteration >= CUBIC_FROM || stuck)
             end = fmax(end, cubic_step(vt, m, t, stop - m->threshold, iteration < 8 ? 3 : 24));
-        if (iteration >= LOOK_FROM && end < 1) {
-            // Slow convergence: a direction from ahead whose certificate reaches back to t.
-            for (int i = 0; i < 4 && look > 0; i++) {
-                double ahead = fmin(t + look, 1), lower = 0, upper;
-                at_time(count, m, ahead, w);
-                qpc_vec3 d = nearest(vt, w);
-                double length = v3_norm(d);
-                upper = length > 0 ? certificate(count, m, v3_scale(1 / length, d), t, &lower) : -1;
-                if (upper > end && lower <= t) {
-                    end = upper;
-                    look *= 2;
-                } else {
-                    look *= 0.5;
-                    if (look < end - t) break;
-                }
-            }
+        if (iteration >= TURN_FROM && end < 1) {
+            end = turn(vt, m, t, end, &span);
         }
         if (!(end > t)) {
             write_hit(vt, m, t, true, iteration, ret);
@@ -268,7 +398,6 @@ static __attribute__((noinline)) void advance(bool vt, const motion *m, double s
             write_miss(iteration, ret);
             return;
         }
-        look = fmax(look, end - t);
         t = end;
     }
 }
@@ -286,7 +415,7 @@ ALWAYS_INLINE void detect(bool vt, const qpc_vec3 *w0, const qpc_vec3 *w1, doubl
         M = b > M ? b : M;
         sum += a + b;
     }
-    if (!(sum + s + tol < 1e100)) {
+    if (!(sum + s + tol < 1e60)) {
         write_not_finite(vt, ret);
         if (start != NULL) *start = 0;
         return;

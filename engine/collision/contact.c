@@ -3,6 +3,8 @@
 
 #include "base/mem.h"
 
+#include <string.h>
+
 /// Key of an edge-edge contact: node are a0, a1, b0, b1.
 uint64_t qpc_ee_key(const int32_t node_of[4], const double *weight, int32_t edge_i,
                     int32_t edge_j) {
@@ -24,35 +26,66 @@ static int compare(const qpc_contact *a, const qpc_contact *b) {
     return 0;
 }
 
+/// Stable sort by key: merging where there are few; else by one byte after the other, lowest first,
+/// leaving out bytes that all have in common. Either array may hold the result, which is returned.
+static qpc_order *sort(qpc_order *a, qpc_order *b, int32_t n) {
+    if (n <= 1024) {
+        for (int32_t width = 1; width < n; width *= 2) {
+            for (int32_t start = 0; start < n; start += 2 * width) {
+                int32_t middle = start + width < n ? start + width : n;
+                int32_t end = middle + width < n ? middle + width : n;
+                int32_t i = start, j = middle;
+                for (int32_t k = start; k < end; k++)
+                    b[k] = j >= end || (i < middle && a[i].key <= a[j].key) ? a[i++] : a[j++];
+            }
+            qpc_order *swap = a;
+            a = b;
+            b = swap;
+        }
+        return a;
+    }
+    static const int byte[] = {0, 8, 16, 24, 32, 40, 48, 56};
+    int32_t at[8][256];
+    memset(at, 0, sizeof at);
+    for (int32_t i = 0; i < n; i++)
+        for (int d = 0; d < 8; d++) at[d][a[i].key >> byte[d] & 255]++;
+    for (int d = 0; d < 8; d++) {
+        if (at[d][a[0].key >> byte[d] & 255] == n) continue;
+        int32_t sum = 0;
+        for (int k = 0; k < 256; k++) {
+            int32_t count = at[d][k];
+            at[d][k] = sum;
+            sum += count;
+        }
+        for (int32_t i = 0; i < n; i++) b[at[d][a[i].key >> byte[d] & 255]++] = a[i];
+        qpc_order *swap = a;
+        a = b;
+        b = swap;
+    }
+    return a;
+}
+
 /// Sort by key, keep the first of each key, write to ret.
 qpc_status qpc_contacts_deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err) {
     int32_t n = det->raw.count;
     const qpc_contact *raw = det->raw.data;
     if (n > det->order_capacity) {
-        int32_t *grown = qpc_realloc_array(det->order, (size_t)n, 4 * sizeof *grown);
+        qpc_order *grown = qpc_realloc_array(det->order, (size_t)n, 4 * sizeof *grown);
         if (grown == NULL) goto no_memory;
         det->order = grown;
-        det->order_capacity = 2 * n;
-    }
-    int32_t *a = det->order, *b = det->order + det->order_capacity;
-    for (int32_t i = 0; i < n; i++) a[i] = i;
-    for (int32_t width = 1; width < n; width *= 2) { // merge sort
-        for (int32_t start = 0; start < n; start += 2 * width) {
-            int32_t middle = start + width < n ? start + width : n;
-            int32_t end = middle + width < n ? middle + width : n;
-            int32_t i = start, j = middle;
-            for (int32_t k = start; k < end; k++)
-                b[k] = j >= end || (i < middle && compare(&raw[a[i]], &raw[a[j]]) <= 0) ? a[i++]
-                                                                                        : a[j++];
-        }
-        int32_t *swap = a;
-        a = b;
-        b = swap;
+        det->order_capacity = n <= INT32_MAX / 2 ? 2 * n : n;
     }
     if (!qpc_array_reserve(ret, n)) goto no_memory;
+    for (int32_t i = 0; i < n; i++) det->order[i] = (qpc_order){raw[i].key, i};
+    const qpc_order *order = sort(det->order, det->order + det->order_capacity, n);
     ret->count = 0;
-    for (int32_t i = 0; i < n; i++)
-        if (i == 0 || raw[a[i]].key != raw[a[i - 1]].key) ret->data[ret->count++] = raw[a[i]];
+    for (int32_t i = 0; i < n;) {
+        uint64_t key = order[i].key;
+        const qpc_contact *best = &raw[order[i].item];
+        for (i++; i < n && order[i].key == key; i++)
+            if (compare(&raw[order[i].item], best) < 0) best = &raw[order[i].item];
+        ret->data[ret->count++] = *best;
+    }
     return QPC_OK;
 no_memory:
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d contacts", (int)n);

@@ -11,7 +11,7 @@ typedef enum qpc_contact_kind {
 } qpc_contact_kind;
 
 enum {
-    QPC_CONTACT_AT_START = 1, // closer than the tested separation at t = 0 already
+    QPC_CONTACT_AT_START = 1,  // closer than the tested separation at t = 0 already
     QPC_CONTACT_UNCERTAIN = 2, // the iteration cap was met; reported as a hit to be safe
     QPC_CONTACT_NEAR_SELF = 4, // near along the rest shape: keeps a reduced separation only
 };
@@ -19,15 +19,15 @@ enum {
 /// The difference of the two closest points is  x_i - x_j = sum_k weight[k] x[node[k]], so weights
 /// of side i are >= 0 and those of side j <= 0; each side sums to +-1.
 typedef struct qpc_contact {
-    uint64_t key;        // persistent over steps: the feature pair (never depends on order found)
-    int32_t node[4];     // global node numbers
-    double weight[4];    // signed barycentric weights, see above
-    qpc_vec3 n;          // unit normal from feature j to feature i
-    double distance;     // |x_i - x_j| at the time of evaluation, m
-    double separation;   // target separation of the pair (r_i + r_j as a rule), m
-    double toi;          // fraction of the motion in [0, 1]; 0 for proximity
-    int32_t surface[2];  // side i, side j
-    int32_t feature[2];  // vertex, edge or triangle numbers within each surface
+    uint64_t key;       // persistent over steps: the feature pair (never depends on order found)
+    int32_t node[4];    // global node numbers
+    double weight[4];   // signed barycentric weights, see above
+    qpc_vec3 n;         // unit normal from feature j to feature i
+    double distance;    // |x_i - x_j| at the time of evaluation, m
+    double separation;  // target separation of the pair (r_i + r_j as a rule), m
+    double toi;         // fraction of the motion in [0, 1]; 0 for proximity
+    int32_t surface[2]; // side i, side j
+    int32_t feature[2]; // vertex, edge or triangle numbers within each surface
     uint8_t kind, flags;
 } qpc_contact;
 

@@ -1,5 +1,5 @@
 /// Life of a detector; see detect.h. What it does is in lists.c, pairs.c and overlap.c.
-#include "engine/collision/detector.h"
+#include "engine/collision/sheets.h"
 
 #include "base/mem.h"
 
@@ -13,7 +13,7 @@ static qpc_status no_memory(qpc_error *err) {
 
 static void static_planes(qpc_mesh_part *m, const double *x) {
     for (int32_t t = 0; t < m->triangle_count; t++) {
-        double *plane = m->plane + 4 * (int64_t)t;
+        float *plane = m->plane + 4 * (int64_t)t;
         memset(plane, 0, 4 * sizeof *plane);
         if (m->topology->triangle_degenerate[t]) continue;
         qpc_vec3 p[3];
@@ -27,8 +27,10 @@ static void static_planes(qpc_mesh_part *m, const double *x) {
         // A sliver's normal is too poor to reject anything with: its corners must agree.
         double h[3] = {v3_dot(n, p[0]), v3_dot(n, p[1]), v3_dot(n, p[2])};
         if (fabs(h[1] - h[0]) + fabs(h[2] - h[0]) > 64 * 0x1p-52 * m->size) continue;
-        v3_store(plane, n);
-        plane[3] = h[0];
+        plane[0] = (float)n.x;
+        plane[1] = (float)n.y;
+        plane[2] = (float)n.z;
+        plane[3] = (float)h[0];
     }
 }
 
@@ -48,12 +50,24 @@ static void static_tangents(qpc_mesh_part *m, const double *x) {
     }
 }
 
+static void static_lines(qpc_mesh_part *m, const double *x) {
+    memset(m->line, 0, 8 * (size_t)m->edge_count * sizeof *m->line);
+    for (int32_t e = 0; e < m->edge_count; e++)
+        for (int k = 0; k < 2; k++) {
+            const double *p =
+                x + 3 * (int64_t)(m->first_node + m->topology->edge_vertex[2 * e + k]);
+            for (int d = 0; d < 3; d++)
+                m->line[8 * (int64_t)e + 2 * d + k] = (float)(p[d] - m->origin[d]);
+        }
+}
+
 static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surface,
                            const double *x, int64_t *triangles, int64_t *edges, qpc_error *err) {
     qpc_mesh_part *m = &det->meshes[det->mesh_count++];
     m->surface = surface;
     m->first_node = s->first_node;
-    m->moving = s->motion == QPC_KINEMATIC;
+    m->motion = s->motion;
+    m->moving = s->motion != QPC_STATIC;
     m->mesh = qpc_mesh_ref(s->mesh);
     m->topology = qpc_mesh_topology(s->mesh);
     m->triangles = qpc_mesh_elements(s->mesh);
@@ -62,6 +76,8 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     m->triangle_base = (int32_t)*triangles;
     m->edge_base = (int32_t)*edges;
     m->radius = s->radius;
+    m->node_count = s->node_count;
+    if (det->mesh_count > 1) m->sheet_edge_base = m[-1].sheet_edge_base + m[-1].edge_count;
     *triangles += m->triangle_count;
     *edges += m->edge_count;
     if (*triangles > MOST_NUMBERS || *edges > MOST_NUMBERS)
@@ -78,15 +94,22 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     qpc_mesh_part_fit(m, x);
     m->slack = m->moving ? 1e-6 * m->size : 0;
     qpc_status status = qpc_bvh_build(m->triangle_box, m->triangle_count, &m->bvh, err);
+    if (status == QPC_OK && s->motion == QPC_DYNAMIC) {
+        double apart = s->self_exclusion < 0 ? acos(-1.0) * s->radius : s->self_exclusion;
+        status = qpc_nearby_create(s->mesh, apart, &m->nearby, err);
+    }
     if (status != QPC_OK || m->moving) return status;
     m->plane = qpc_alloc_array((size_t)m->triangle_count, 4 * sizeof *m->plane);
     if (m->plane == NULL) return no_memory(err);
     m->tangent = qpc_alloc_array((size_t)m->edge_count, 6 * sizeof *m->tangent);
     m->beside = qpc_alloc_array((size_t)m->edge_count, 2 * sizeof *m->beside);
     m->flat = qpc_alloc_array((size_t)m->edge_count, 1);
-    if (m->tangent == NULL || m->beside == NULL || m->flat == NULL) return no_memory(err);
+    m->line = qpc_alloc_array((size_t)m->edge_count, 8 * sizeof *m->line);
+    if (m->tangent == NULL || m->beside == NULL || m->flat == NULL || m->line == NULL)
+        return no_memory(err);
     static_planes(m, x);
     static_tangents(m, x);
+    static_lines(m, x);
     return QPC_OK;
 }
 
@@ -114,7 +137,7 @@ static qpc_status add_chain(qpc_detector *det, const qpc_surface *s, int32_t sur
     c->arc[0] = 0;
     for (int32_t k = 0; k + 1 < s->node_count; k++) c->arc[k + 1] = c->arc[k] + s->rest_length[k];
     c->arc[s->node_count] = c->arc[s->node_count - 1];
-    c->lead_max = 0.5 * c->arc[s->node_count - 1] / c->edge_count + c->radius;
+    c->lead_max = 2 * c->arc[s->node_count - 1] / c->edge_count + 4 * c->radius;
     for (int32_t i = 0; i < 2 * c->leaves; i++) c->tree[i] = qpc_dbox_empty();
     return QPC_OK;
 }
@@ -139,9 +162,11 @@ static qpc_status check_surface(const qpc_surface *s, int32_t i, const double *x
             return qpc_fail(err, QPC_ERR_UNSUPPORTED,
                             "surface %d is a mesh of %d nodes per element; triangles are needed",
                             (int)i, (int)qpc_mesh_nodes_per_element(s->mesh));
-        if (s->motion == QPC_DYNAMIC)
-            return qpc_fail(err, QPC_ERR_UNSUPPORTED,
-                            "surface %d is a dynamic mesh; only chains are dynamic", (int)i);
+        if (s->motion == QPC_DYNAMIC && (!(s->radius > 0) || isnan(s->self_exclusion)))
+            return qpc_fail(err, QPC_ERR_INVALID,
+                            "surface %d is a dynamic mesh of radius %g and self-exclusion %g; it "
+                            "needs a radius above 0 and a length",
+                            (int)i, s->radius, s->self_exclusion);
         if (qpc_mesh_vertex_count(s->mesh) != s->node_count)
             return qpc_fail(err, QPC_ERR_INVALID, "surface %d has %d nodes but its mesh %lld",
                             (int)i, (int)s->node_count, (long long)qpc_mesh_vertex_count(s->mesh));
@@ -165,6 +190,10 @@ static qpc_status reserve_scratch(qpc_detector *det, qpc_error *err) {
     det->vt = qpc_calloc(n, sizeof *det->vt);
     det->ee = qpc_calloc(n, sizeof *det->ee);
     det->cc = qpc_calloc(n, sizeof *det->cc);
+    det->tight = qpc_alloc_array(n, sizeof *det->tight);
+    det->near_vt = qpc_calloc(n, sizeof *det->near_vt);
+    det->near_ee = qpc_calloc(n, sizeof *det->near_ee);
+    det->near_cc = qpc_calloc(n, sizeof *det->near_cc);
     det->edge_now = qpc_alloc_array(n, sizeof *det->edge_now);
     // Room that steps rarely outgrow: 64 candidates of each kind for every feature, to a limit.
     int64_t items = 192 * (int64_t)det->feature_count + 64;
@@ -172,11 +201,20 @@ static qpc_status reserve_scratch(qpc_detector *det, qpc_error *err) {
     det->items_capacity = (int32_t)items;
     det->items = qpc_alloc_array((size_t)items, 2 * sizeof *det->items);
     det->spare = det->items != NULL ? det->items + items : NULL;
+    det->slice_count = (det->feature_count + QPC_CHAIN_SLICE - 1) / QPC_CHAIN_SLICE;
+    det->slices = qpc_calloc((size_t)det->slice_count, sizeof *det->slices);
+    if (det->slices == NULL) return no_memory(err);
+    for (int32_t i = 0; i < det->slice_count; i++)
+        if (!qpc_array_reserve(&det->slices[i].raw, 4 * QPC_CHAIN_SLICE)) return no_memory(err);
+    det->near_capacity = (int32_t)(items / 2);
+    det->near_items = qpc_alloc_array((size_t)det->near_capacity, sizeof *det->near_items);
     det->order_capacity = det->feature_count < 1 << 17 ? 8 * det->feature_count + 64 : 1 << 20;
     det->order = qpc_alloc_array((size_t)det->order_capacity, 2 * sizeof *det->order);
     if (det->feature_chain == NULL || det->fat == NULL || det->last_motion == NULL ||
         det->changed == NULL || det->vt == NULL || det->ee == NULL || det->cc == NULL ||
-        det->edge_now == NULL || det->items == NULL || det->order == NULL ||
+        det->tight == NULL || det->near_vt == NULL || det->near_ee == NULL ||
+        det->near_cc == NULL || det->near_items == NULL || det->edge_now == NULL ||
+        det->items == NULL || det->order == NULL ||
         !qpc_array_reserve(&det->raw, det->order_capacity) ||
         !qpc_array_reserve(&det->found, 1024) || !qpc_array_reserve(&det->near_edges, 1024) ||
         !qpc_array_reserve(&det->near_triangles, 1024))
@@ -222,7 +260,11 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
                      ? add_mesh(det, &surfaces[i], i, x, &triangles, &edges, err)
                      : add_chain(det, &surfaces[i], i, &edges, err);
     if (status == QPC_OK) status = reserve_scratch(det, err);
-    if (status == QPC_OK) status = qpc_lists_update(det, x, x, det->cover, err);
+    bool deforming = false;
+    for (int32_t i = 0; i < det->mesh_count && status == QPC_OK; i++)
+        deforming |= det->meshes[i].motion == QPC_DYNAMIC;
+    if (deforming) status = qpc_sheets_create(det, x, &det->sheets, err);
+    if (status == QPC_OK) status = qpc_lists_update(det, x, x, 0, err);
     if (status != QPC_OK) {
         qpc_detector_destroy(det);
         return status;
@@ -243,7 +285,9 @@ void qpc_detector_destroy(qpc_detector *det) {
         qpc_free(m->tangent);
         qpc_free(m->beside);
         qpc_free(m->flat);
+        qpc_free(m->line);
         qpc_free(m->reference);
+        qpc_nearby_destroy(m->nearby);
     }
     for (int32_t i = 0; i < det->chain_count; i++) {
         qpc_free(det->chains[i].arc);
@@ -262,10 +306,23 @@ void qpc_detector_destroy(qpc_detector *det) {
     qpc_array_fini(&det->found);
     qpc_array_fini(&det->near_edges);
     qpc_array_fini(&det->near_triangles);
+    qpc_free(det->tight);
+    qpc_free(det->near_vt);
+    qpc_free(det->near_ee);
+    qpc_free(det->near_cc);
+    qpc_free(det->near_items);
     qpc_free(det->edge_now);
+    for (int32_t i = 0; i < det->slice_count && det->slices != NULL; i++)
+        qpc_array_fini(&det->slices[i].raw);
+    qpc_free(det->slices);
     qpc_array_fini(&det->raw);
     qpc_free(det->order);
+    qpc_sheets_destroy(det->sheets);
     qpc_free(det);
+}
+
+void qpc_detector_set_parallel(qpc_detector *det, const qpc_parallel *parallel) {
+    det->parallel = parallel;
 }
 
 qpc_detect_counts qpc_detector_counts(const qpc_detector *det) {

@@ -3,17 +3,21 @@
 ///
 /// A detector knows surfaces, each a chain of edges (cable) or a triangle mesh, over one global
 /// array of nodes. Pairs are tested if at least one side is dynamic: cable-mesh by vertex-triangle
-/// (cable vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge.
+/// (cable vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge;
+/// mesh-mesh and a dynamic (deforming) mesh with itself by vertex-triangle both ways and edge-edge.
 /// It keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance
 /// test of a step share one broad phase; lists depend on positions only, never on time or thread.
-/// One thread at a time. After warm-up nothing is allocated.
+/// One thread at a time; tests are split over helping threads if there are some
+/// (qpc_detector_set_parallel), with the same bits on any number. After warm-up nothing is
+/// allocated.
 ///
-/// Self pairs: edges that share a vertex are left out; pairs nearer along the rest shape than
+/// Self pairs: features that share a vertex are left out; pairs nearer along the rest shape than
 /// self_exclusion get separation min(0.01 (r_i + r_j), their present distance) and the flag
 /// QPC_CONTACT_NEAR_SELF.
 #ifndef QPC_ENGINE_COLLISION_DETECT_H
 #define QPC_ENGINE_COLLISION_DETECT_H
 
+#include "base/parallel.h"
 #include "base/status.h"
 #include "engine/collision/contact.h"
 #include "engine/geometry/mesh.h"
@@ -25,8 +29,8 @@ typedef struct qpc_surface {
     int32_t first_node, node_count; // in the global node arrays
     const qpc_mesh *mesh;           // triangles; NULL: a chain of node_count - 1 edges
     const double *rest_length;      // chain: (node_count - 1) m, borrowed
-    double radius;                  // half thickness, m; > 0 for a chain, >= 0 for a mesh
-    double self_exclusion;          // chain: m along the rest shape; < 0: pi (r + r) / 2
+    double radius;                  // half thickness, m; > 0, for a static or kinematic mesh >= 0
+    double self_exclusion;          // self pairs: m along the rest shape; < 0: pi (r + r) / 2
 } qpc_surface;
 
 typedef struct qpc_detector qpc_detector;
@@ -38,17 +42,24 @@ typedef struct qpc_detect_counts { // since the last qpc_detector_counts_reset()
 /// x: positions at the start, (node_count x 3) m, used for static surfaces and the first lists.
 /// surfaces are copied, meshes referenced. max_candidates bounds the lists of one step
 /// (QPC_ERR_LIMIT names it when exceeded; a pair is never silently dropped).
-/// Refused: meshes that are not of triangles, dynamic meshes (QPC_ERR_UNSUPPORTED), positions that
-/// are not finite (QPC_ERR_NUMERIC, here and in every call below; the detector stays usable).
+/// The rest shape of a dynamic mesh is that of its qpc_mesh, along edges (nearby.h).
+/// Refused: meshes that are not of triangles (QPC_ERR_UNSUPPORTED), positions that are not finite
+/// (QPC_ERR_NUMERIC, here and in every call below; the detector stays usable).
 qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_count, const double *x,
                                int32_t node_count, int64_t max_candidates, qpc_detector **ret,
                                qpc_error *err);
 void qpc_detector_destroy(qpc_detector *detector);
+/// Who helps from now on; referenced. NULL: nobody, as at the start.
+void qpc_detector_set_parallel(qpc_detector *detector, const qpc_parallel *parallel);
 
 /// Contacts of the positions x with distance < reach * separation (reach about 1.05 to 1.25),
 /// each closest feature pair once, filtered to real local minima of distance (no internal edges of
 /// a flat surface, numerics of the Voronoi regions), sorted by key. ret is emptied first. Every
-/// contact has toi 0, distance measured at x.
+/// contact has toi 0, distance measured at x. Vertices of chains and of dynamic meshes are
+/// particles: each has its contact with what is nearest, whether or not its neighbours are nearer
+/// (unless a mesh falls steeply towards it, by 30 degrees or more, from the vertex).
+/// Between meshes a vertex and an edge have one form whichever test found them, kind VT with the
+/// first triangle at the edge; two vertices, lower node first, are kind EE with their first edges.
 qpc_status qpc_detect_proximity(qpc_detector *detector, const double *x, double reach,
                                 qpc_contacts *ret, qpc_error *err);
 
@@ -67,9 +78,11 @@ qpc_status qpc_detect_minimum_gap(qpc_detector *detector, const double *x, doubl
                                   qpc_error *err);
 
 /// Pairs that truly intersect at x (an edge crosses a triangle; centre lines of cables that meet),
-/// by exact predicates. depth: smallest translation along the triangle's normal that separates the
-/// pair, m (two cables: the sum of their radii). At most max pairs are written, in order of
-/// surfaces and features; *ret_count is the number found in all. Touching counts.
+/// by exact predicates. Of one mesh, an edge and a triangle that share a vertex intersect if they
+/// are folded flat onto each other; neighbours that merely touch are left out. depth: smallest
+/// translation along the triangle's normal that separates the pair, m (two cables: the sum of their
+/// radii). At most max pairs are written, in order of surfaces and features; *ret_count is the
+/// number found in all. Touching counts.
 typedef struct qpc_overlap {
     int32_t surface[2], feature[2];
     double depth;

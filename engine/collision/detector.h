@@ -9,6 +9,7 @@
 
 #include "engine/collision/bvh.h"
 #include "engine/collision/detect.h"
+#include "engine/collision/nearby.h"
 #include "engine/geometry/topology.h"
 
 #define QPC_COVER 1.26 // usual reach of the lists, in separations
@@ -19,25 +20,29 @@ typedef struct qpc_dbox {
 
 typedef struct qpc_mesh_part {
     int32_t surface, first_node;
-    bool moving;
+    qpc_motion_kind motion;
+    bool moving;          // not static
     const qpc_mesh *mesh; // referenced
     const qpc_topology *topology;
     const int32_t *triangles; // (triangles x 3) mesh vertices
-    int32_t triangle_count, edge_count;
+    int32_t node_count, triangle_count, edge_count;
     int32_t triangle_base, edge_base; // global numbers of the first
+    int32_t sheet_edge_base;          // the same among edges of meshes only
     double radius;
     double origin[3]; // of the float boxes
     double size;      // largest distance of a node from origin, by coordinate
     qpc_bvh *bvh;
     qpc_fbox *triangle_box, *edge_box;
-    double *plane;     // static: (triangles x 4) unit normal and offset from origin; zeros if none
-    double *tangent;   // static: (edges x 6) in-face directions away from the edge of two of its
-                       // triangles, zeros if none
-    int32_t *beside;   // static: (edges x 2) those triangles
-    uint8_t *flat;     // static: (edges) 1: its two triangles lie in one plane, on either side
-    double *reference; // moving: (nodes x 3) where the boxes were taken
-    double slack;      // moving: nodes within this of the reference need no new boxes, m
-    double last_step;  // moving: largest motion of a coordinate in the last tested motion, m
+    float *plane;       // static: (triangles x 4) unit normal and offset from origin; zeros if none
+    double *tangent;    // static: (edges x 6) in-face directions away from the edge of two of its
+                        // triangles, zeros if none
+    int32_t *beside;    // static: (edges x 2) those triangles
+    float *line;        // static: (edges x 8) ax bx ay by az bz 0 0 of its ends, from origin
+    uint8_t *flat;      // static: (edges) 1: its two triangles lie in one plane, on either side
+    double *reference;  // moving: (nodes x 3) where the boxes were taken
+    double slack;       // moving: nodes within this of the reference need no new boxes, m
+    double last_step;   // moving: largest motion of a coordinate in the last tested motion, m
+    qpc_nearby *nearby; // dynamic: vertices near each other along the rest shape
 } qpc_mesh_part;
 
 typedef struct qpc_chain_part {
@@ -51,9 +56,26 @@ typedef struct qpc_chain_part {
     qpc_dbox *tree;  // (2 leaves) implicit binary tree over the fat boxes of edges; root is 1
 } qpc_chain_part;
 
+typedef struct qpc_sheets qpc_sheets; // see sheets.h
+
+/// What contacts are sorted by, and where they are.
+typedef struct qpc_order {
+    uint64_t key;
+    int32_t item;
+} qpc_order;
+
 typedef struct qpc_list {
     int32_t start, count, capacity;
 } qpc_list;
+
+/// What one slice of the chain features found, on whichever thread.
+typedef struct qpc_chain_slice {
+    qpc_contacts raw;
+    qpc_detect_counts counts;
+    double best;
+    bool full; // out of memory
+} qpc_chain_slice;
+enum { QPC_CHAIN_SLICE = 256 }; // features
 
 struct qpc_detector {
     int32_t node_count, mesh_count, chain_count, feature_count;
@@ -70,24 +92,46 @@ struct qpc_detector {
     qpc_list *vt, *ee, *cc;
     int32_t *items, *spare; // what lists point into, and its twin for compaction
     int32_t items_used, items_capacity;
-    int64_t live;    // entries in use
-    double cover;    // lists hold every pair that comes within cover * separation
+    int64_t live; // entries in use
+    double cover; // lists hold every pair that comes within cover * separation
+
+    // The choice of them that may come near while every vertex stays in its tight box
+    // (shortlist.c).
+    qpc_dbox *tight;
+    qpc_list *near_vt, *near_ee, *near_cc; // capacity unused
+    int32_t *near_items;
+    int32_t near_capacity;
+    bool near_valid, use_near; // use_near: what the last update left to be walked
+    double near_reach, usual_reach;
+
     bool rebuild;    // every list is stale
     int32_t content; // calls of the smallest gap in a row that did without wide lists
     qpc_items found, near_edges, near_triangles;
 
     qpc_dbox *edge_now; // (features) scratch: box of each chain edge over the motion tested
     qpc_contacts raw;   // scratch: contacts before sorting
-    int32_t *order, *order_spare;
+    qpc_order *order;   // scratch: twice order_capacity
     int32_t order_capacity;
     qpc_detect_counts counts;
+
+    qpc_sheets *sheets; // NULL if no mesh is dynamic
+    qpc_chain_slice *slices;
+    int32_t slice_count;
+    const qpc_parallel *parallel;
 };
 
-/// Make the lists cover every pair that comes within reach * separation while positions move
-/// straight from x0 to x1. QPC_ERR_NUMERIC, QPC_ERR_LIMIT, QPC_ERR_MEMORY leave stale lists that
-/// the next call replaces.
+/// Make the lists, and the choice of them in near_*, hold every pair that comes within reach *
+/// separation while positions move straight from x0 to x1. QPC_ERR_NUMERIC, QPC_ERR_LIMIT,
+/// QPC_ERR_MEMORY leave stale lists that the next call replaces.
 qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x1, double reach,
                             qpc_error *err);
+/// New reference positions, boxes and trees for moving meshes that have left their slack.
+qpc_status qpc_lists_follow(qpc_detector *det, const double *x0, const double *x1, qpc_error *err);
+/// Ascending.
+void qpc_sort_items(int32_t *items, int32_t count);
+/// How far the segment must move along the triangle's normal to leave its plane.
+double qpc_overlap_depth(const qpc_vec3 p[2], const qpc_vec3 t[3]);
+
 typedef enum qpc_key_type { // order of kinds in keys; part of warm starts, so it never changes
     QPC_KEY_VERTEX_FACE,
     QPC_KEY_VERTEX_EDGE,
@@ -103,6 +147,13 @@ static inline uint64_t qpc_contact_key(qpc_key_type type, int32_t i, int32_t j) 
 uint64_t qpc_ee_key(const int32_t node[4], const double *weight, int32_t edge_i, int32_t edge_j);
 /// Sort det->raw by key, keep the first (earliest, nearest) of each key, write to ret.
 qpc_status qpc_contacts_deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err);
+/// shortlist.c: do the tight boxes hold the motion, and the lists behind them reach so far? If so
+/// the motion is noted.
+bool qpc_shortlist_hold(qpc_detector *det, const double *x0, const double *x1, double reach);
+/// The tight box of a vertex asked about at p; motion: its last one.
+qpc_dbox qpc_tight_box(const qpc_chain_part *c, const double *p, qpc_vec3 motion);
+/// Choose from the lists by tight boxes around x. QPC_ERR_MEMORY.
+qpc_status qpc_shortlist_make(qpc_detector *det, const double *x, double reach, qpc_error *err);
 /// Float boxes of a mesh part at positions x, and its tree if there is one already.
 void qpc_mesh_part_fit(qpc_mesh_part *m, const double *x);
 /// Direction in a triangle's plane away from its edge e; zero if the triangle has no area.
@@ -114,6 +165,10 @@ qpc_status qpc_chain_query(const qpc_chain_part *chain, const qpc_dbox *box, qpc
 static inline bool qpc_dbox_overlap(const qpc_dbox *a, const qpc_dbox *b) {
     return (a->lo[0] <= b->hi[0]) & (b->lo[0] <= a->hi[0]) & (a->lo[1] <= b->hi[1]) &
            (b->lo[1] <= a->hi[1]) & (a->lo[2] <= b->hi[2]) & (b->lo[2] <= a->hi[2]);
+}
+static inline bool qpc_dbox_holds(const qpc_dbox *b, const double *p) {
+    return (b->lo[0] <= p[0]) & (p[0] <= b->hi[0]) & (b->lo[1] <= p[1]) & (p[1] <= b->hi[1]) &
+           (b->lo[2] <= p[2]) & (p[2] <= b->hi[2]);
 }
 static inline qpc_dbox qpc_dbox_empty(void) {
     return (qpc_dbox){{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};

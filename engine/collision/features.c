@@ -30,8 +30,11 @@ bool qpc_mesh_edge_is_nearest(const qpc_mesh_part *m, const double *x, int32_t e
     double eps = flat_eps * v3_norm(d);
     qpc_vec3 level = v3(0, 0, 0);
     bool has_level = false;
-    for (int32_t i = t->edge_triangle_start[e]; i < t->edge_triangle_start[e + 1]; i++) {
-        qpc_vec3 u = qpc_edge_tangent(m, x, e, t->edge_triangle[i]);
+    int32_t first = t->edge_triangle_start[e], end = t->edge_triangle_start[e + 1];
+    const double *kept = !m->moving && end - first <= 2 ? m->tangent + 6 * (int64_t)e : NULL;
+    for (int32_t i = first; i < end; i++) {
+        qpc_vec3 u = kept != NULL ? v3_load(kept + 3 * (i - first))
+                                  : qpc_edge_tangent(m, x, e, t->edge_triangle[i]);
         double rise = v3_dot(d, u);
         if (rise > eps) return false;
         if (!sharp || rise < -eps || !(v3_norm2(u) > 0)) continue;
@@ -131,20 +134,22 @@ static const double slack = 1e-7;
 
 /// All of a cable edge lies on the inner side of a tangent of a mesh edge, or the surface is flat
 /// there.
-bool qpc_behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach) {
+bool qpc_behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach,
+                     double by) {
     if (m->moving) return false;
     if (m->flat[e]) return true;
     const double *t = m->tangent + 6 * (int64_t)e;
     qpc_vec3 a = v3_sub(p[0], p[2]), b = v3_sub(p[1], p[2]);
     for (int s = 0; s < 2; s++, t += 3) {
         qpc_vec3 u = v3_load(t);
-        if (v3_dot(a, u) > slack * reach && v3_dot(b, u) > slack * reach) return true;
+        if (v3_dot(a, u) > slack * reach + by && v3_dot(b, u) > slack * reach + by) return true;
     }
     return false;
 }
 
 /// A vertex is outside a triangle across edges of which each leads up into its other triangle.
-bool qpc_beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4], double reach) {
+bool qpc_beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4], double reach,
+                         double by) {
     if (m->moving) return false;
     bool outside = false;
     for (int side = 0; side < 3; side++) {
@@ -154,10 +159,11 @@ bool qpc_beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4],
         if (m->beside[2 * e + mine] != t) return false; // one of many triangles at this edge
         const double *u = m->tangent + 6 * (int64_t)e;
         qpc_vec3 a = v3_sub(p[0], p[1 + side]);
-        if (!(v3_dot(a, v3_load(u + 3 * mine)) < -slack * reach)) continue;
+        double in = v3_dot(a, v3_load(u + 3 * mine));
+        if (!(in < by - slack * reach)) continue;
         if (m->beside[2 * e + 1 - mine] == t) return false; // the rim
-        if (!(v3_dot(a, v3_load(u + 3 * (1 - mine))) > slack * reach)) return false;
-        outside = true;
+        if (!(v3_dot(a, v3_load(u + 3 * (1 - mine))) > slack * reach + by)) return false;
+        outside |= in < -by - slack * reach;
     }
     return outside;
 }

@@ -40,12 +40,15 @@ qpc_vec3 qpc_chain_normal(const qpc_vec3 p[4]);
 /// Distances below this say nothing about direction.
 double qpc_direction_limit(const qpc_vec3 *p, int count);
 
-// ---- quick forerunners of the cones, for static meshes ----
+// ---- quick forerunners of the cones, for static meshes; by: how far p[0] and p[1] may move, m
+// ----
 
 /// All of an edge p[0] p[1] lies on the inner side of a tangent of mesh edge e, or the surface is
-/// flat there.
-bool qpc_behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach);
+/// flat there. p[2]: the mesh edge's first vertex.
+bool qpc_behind_edge(const qpc_mesh_part *m, int32_t e, const qpc_vec3 p[4], double reach,
+                     double by);
 /// Vertex p[0] is outside a triangle across edges of which each leads up into its other triangle.
-bool qpc_beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4], double reach);
+bool qpc_beside_triangle(const qpc_mesh_part *m, int32_t t, const qpc_vec3 p[4], double reach,
+                         double by);
 
 #endif

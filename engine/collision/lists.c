@@ -1,5 +1,6 @@
 /// Candidate lists over fat boxes: which pairs may come near while every chain vertex stays in its
-/// box and every node of a moving mesh within the mesh's slack.
+/// box and every node of a moving mesh within the mesh's slack. What tests walk is the choice of
+/// these that tight boxes leave for a step (shortlist.c).
 ///
 /// A vertex that leaves its box gets a new one, leading in the direction it moves, and the lists of
 /// that vertex and its two edges are made again; all others stay. Lists only ever hold too much:
@@ -10,6 +11,8 @@
 #include "base/mem.h"
 
 #include <string.h>
+
+enum { MOST_LEAD = 4 }; // steps that a fat box reaches ahead at most
 
 // ---- lists ----
 
@@ -206,22 +209,17 @@ qpc_status qpc_chain_query(const qpc_chain_part *c, const qpc_dbox *box, qpc_ite
     return QPC_OK;
 }
 
-static bool holds(const qpc_dbox *b, const double *p) {
-    return (b->lo[0] <= p[0]) & (p[0] <= b->hi[0]) & (b->lo[1] <= p[1]) & (p[1] <= b->hi[1]) &
-           (b->lo[2] <= p[2]) & (p[2] <= b->hi[2]);
-}
-
 /// A box around the motion of a vertex that reaches some steps ahead, and a little to all sides.
-static qpc_dbox fat_box(const qpc_chain_part *c, const double *p0, const double *p1,
-                        qpc_vec3 motion) {
+static qpc_dbox fat_box(const qpc_chain_part *c, const qpc_dbox *now, qpc_vec3 motion) {
     double step = fmax(fabs(motion.x), fmax(fabs(motion.y), fabs(motion.z)));
-    double lead = step > 0 ? fmin(2, c->lead_max / step) : 0;
-    double ahead[3] = {p1[0] + lead * motion.x, p1[1] + lead * motion.y, p1[2] + lead * motion.z};
-    qpc_dbox b = qpc_dbox_empty();
-    qpc_dbox_add(&b, p0);
-    qpc_dbox_add(&b, p1);
-    qpc_dbox_add(&b, ahead);
-    return qpc_dbox_grow(&b, 0.1 * c->radius);
+    double lead = step > 0 ? fmin(MOST_LEAD, c->lead_max / step) : 0;
+    double along[3] = {lead * motion.x, lead * motion.y, lead * motion.z};
+    qpc_dbox b = *now;
+    for (int d = 0; d < 3; d++) {
+        b.lo[d] += fmin(along[d], 0);
+        b.hi[d] += fmax(along[d], 0);
+    }
+    return qpc_dbox_grow(&b, 0.3 * c->radius);
 }
 
 /// Lists of edge k against meshes, and of the vertices it answers for if they have new boxes.
@@ -233,6 +231,7 @@ static qpc_status list_meshes(qpc_detector *det, const qpc_chain_part *c, int32_
     det->near_edges.count = det->near_triangles.count = 0;
     for (int32_t i = 0; i < det->mesh_count; i++) {
         qpc_mesh_part *m = &det->meshes[i];
+        if (c->motion != QPC_DYNAMIC && m->motion != QPC_DYNAMIC) continue;
         // Rounding of a moving mesh's float boxes goes into the slack: its pair tests use doubles.
         double by =
             det->cover * (c->radius + m->radius) + m->slack + (m->moving ? 1e-6 * m->size : 0);
@@ -311,23 +310,24 @@ static qpc_status list_chains(qpc_detector *det, const qpc_chain_part *c, int32_
 
 static qpc_status update_chains(qpc_detector *det, const double *x0, const double *x1,
                                 bool *ret_changed, qpc_error *err) {
-    bool any = false;
+    bool any = det->rebuild;
     for (int32_t i = 0; i < det->chain_count; i++) {
         qpc_chain_part *c = &det->chains[i];
-        const double *p0 = x0 + 3 * c->first_node, *p1 = x1 + 3 * c->first_node;
-        for (int32_t k = 0; k < c->node_count; k++, p0 += 3, p1 += 3) {
+        for (int32_t k = 0; k < c->node_count; k++) {
             int32_t f = c->feature_base + k;
-            qpc_vec3 motion = v3_sub(v3_load(p1), v3_load(p0));
+            const double *p0 = x0 + 3 * (int64_t)(c->first_node + k);
+            const double *p1 = x1 + 3 * (int64_t)(c->first_node + k);
             if (!isfinite(p0[0] + p0[1] + p0[2] + p1[0] + p1[1] + p1[2]))
                 return qpc_fail(err, QPC_ERR_NUMERIC, "the position of node %d is not finite",
                                 (int)(c->first_node + k));
-            if (x0 != x1) det->last_motion[f] = motion;
+            // What is asked about at rest gets a tight box, which the fat one must hold.
+            qpc_dbox now = x0 == x1 ? qpc_tight_box(c, p0, det->last_motion[f]) : qpc_dbox_empty();
+            qpc_dbox_add(&now, p0);
+            qpc_dbox_add(&now, p1);
             det->changed[f] = det->rebuild;
-            if (holds(&det->fat[f], p0) && holds(&det->fat[f], p1)) {
-                any |= det->rebuild;
+            if (qpc_dbox_holds(&det->fat[f], now.lo) && qpc_dbox_holds(&det->fat[f], now.hi))
                 continue;
-            }
-            det->fat[f] = fat_box(c, p0, p1, det->last_motion[f]);
+            det->fat[f] = fat_box(c, &now, det->last_motion[f]);
             det->changed[f] = any = true;
         }
         for (int32_t k = 0; any && k < c->edge_count; k++) {
@@ -342,15 +342,18 @@ static qpc_status update_chains(qpc_detector *det, const double *x0, const doubl
     return QPC_OK;
 }
 
-qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x1, double reach,
-                            qpc_error *err) {
-    if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
+qpc_status qpc_lists_follow(qpc_detector *det, const double *x0, const double *x1, qpc_error *err) {
     for (int32_t i = 0; i < det->mesh_count; i++) {
         qpc_mesh_part *m = &det->meshes[i];
         if (!m->moving) continue;
         qpc_status status = follow(m, x0, x1, &det->rebuild, err);
         if (status != QPC_OK) return status;
     }
+    return QPC_OK;
+}
+
+/// Lists of what has a new fat box.
+static qpc_status renew(qpc_detector *det, const double *x0, const double *x1, qpc_error *err) {
     if (det->rebuild) {
         memset(det->vt, 0, (size_t)det->feature_count * sizeof *det->vt);
         memset(det->ee, 0, (size_t)det->feature_count * sizeof *det->ee);
@@ -360,21 +363,37 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
     }
     bool changed = false;
     qpc_status status = update_chains(det, x0, x1, &changed, err);
-    if (status != QPC_OK) {
-        det->rebuild = true;
-        return status;
-    }
-    if (!changed) return QPC_OK;
+    if (status != QPC_OK || !changed) return status;
     for (int32_t i = 0; i < det->chain_count && status == QPC_OK; i++) {
         const qpc_chain_part *c = &det->chains[i];
         for (int32_t k = 0; k < c->edge_count && status == QPC_OK; k++) {
             int32_t f = c->feature_base + k, g = k + 1 < c->node_count ? f + 1 : f;
             if (!det->changed[f] && !det->changed[g]) continue;
             det->counts.list_rebuilds++;
-            if (c->motion == QPC_DYNAMIC && det->mesh_count > 0)
+            if ((c->motion == QPC_DYNAMIC || det->sheets != NULL) && det->mesh_count > 0)
                 status = list_meshes(det, c, k, err);
             if (status == QPC_OK) status = list_chains(det, c, k, err);
         }
+    }
+    return status;
+}
+
+qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x1, double reach,
+                            qpc_error *err) {
+    // Without chains only the broad phase of surfaces follows them.
+    if (det->chain_count > 0 || det->sheets == NULL) {
+        qpc_status status = qpc_lists_follow(det, x0, x1, err);
+        if (status != QPC_OK) return status;
+    }
+    if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
+    det->use_near = qpc_shortlist_hold(det, x0, x1, reach) && !det->rebuild;
+    if (det->use_near) return QPC_OK;
+    qpc_status status = renew(det, x0, x1, err);
+    if (status == QPC_OK && x0 == x1) {
+        status = qpc_shortlist_make(det, x0, reach, err);
+        det->use_near = true;
+    } else if (det->rebuild) {
+        det->near_valid = false; // global numbers stay, but a mesh may have moved
     }
     det->rebuild = status != QPC_OK;
     return status;

@@ -1,5 +1,6 @@
 /// Pairs that truly intersect, by exact predicates; and the check of the lists against brute force.
-#include "engine/collision/detector.h"
+#include "engine/collision/sheets.h"
+#include "engine/collision/walk.h"
 #include "engine/geometry/closest.h"
 #include "engine/geometry/predicates.h"
 
@@ -12,8 +13,7 @@ static void report(qpc_overlap *ret, int32_t max, int64_t *count, qpc_overlap o)
     ++*count;
 }
 
-/// How far the segment must move along the triangle's normal to leave its plane.
-static double depth_of(const qpc_vec3 p[2], const qpc_vec3 t[3]) {
+double qpc_overlap_depth(const qpc_vec3 p[2], const qpc_vec3 t[3]) {
     qpc_vec3 n = v3_cross(v3_sub(t[1], t[0]), v3_sub(t[2], t[0]));
     double length = v3_norm(n);
     if (!(length > 0)) return 0;
@@ -21,8 +21,8 @@ static double depth_of(const qpc_vec3 p[2], const qpc_vec3 t[3]) {
     return fmax(0, fmin(fmax(a, b), -fmin(a, b)));
 }
 
-/// Heap sort, ascending.
-static void sort(int32_t *v, int32_t n) {
+/// Heap sort.
+void qpc_sort_items(int32_t *v, int32_t n) {
     for (int32_t top = n / 2, end = n; end > 1;) {
         int32_t item, at, child;
         if (top > 0) {
@@ -53,14 +53,15 @@ static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_ch
     det->found.count = 0;
     if (qpc_bvh_query(m->bvh, m->triangle_box, &box, &det->found, &det->counts.box_tests) != QPC_OK)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for overlaps");
-    sort(det->found.data, det->found.count); // the tree's order should not show
+    qpc_sort_items(det->found.data, det->found.count); // the tree's order should not show
     for (int32_t i = 0; i < det->found.count; i++) {
         int32_t t = det->found.data[i];
         qpc_vec3 q[3];
         for (int j = 0; j < 3; j++)
             q[j] = node(x, m->first_node + m->triangles[3 * (int64_t)t + j]);
         if (!qpc_segment_meets_triangle(p[0], p[1], q[0], q[1], q[2])) continue;
-        report(ret, max, count, (qpc_overlap){{c->surface, m->surface}, {k, t}, depth_of(p, q)});
+        report(ret, max, count,
+               (qpc_overlap){{c->surface, m->surface}, {k, t}, qpc_overlap_depth(p, q)});
     }
     return QPC_OK;
 }
@@ -80,12 +81,20 @@ static void overlaps_chain(const double *x, const qpc_chain_part *c, int32_t a,
 
 qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *ret, int32_t max,
                                int64_t *ret_count, qpc_error *err) {
+    det->near_valid = false; // the lists themselves are walked here
     qpc_status status = qpc_lists_update(det, x, x, 0, err);
+    if (status == QPC_OK && det->sheets != NULL) status = qpc_lists_follow(det, x, x, err);
     int64_t count = 0;
+    int32_t surfaces = 0; // below this are done
     for (int32_t i = 0; i < det->chain_count; i++) {
         const qpc_chain_part *c = &det->chains[i];
+        if (status == QPC_OK)
+            status = qpc_sheets_overlaps(det, x, surfaces, c->surface, ret, max, &count, err);
+        surfaces = c->surface + 1;
+        if (status != QPC_OK) return status;
         for (int32_t k = 0; k < c->edge_count; k++) {
-            for (int32_t j = 0; j < det->mesh_count && c->motion == QPC_DYNAMIC; j++) {
+            for (int32_t j = 0; j < det->mesh_count; j++) {
+                if (c->motion != QPC_DYNAMIC && det->meshes[j].motion != QPC_DYNAMIC) continue;
                 if (status != QPC_OK) return status;
                 status = overlaps_mesh(det, x, c, k, &det->meshes[j], ret, max, &count, err);
             }
@@ -105,6 +114,8 @@ qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *
             }
         }
     }
+    if (status == QPC_OK)
+        status = qpc_sheets_overlaps(det, x, surfaces, INT32_MAX, ret, max, &count, err);
     if (status == QPC_OK) *ret_count = count;
     return status;
 }
@@ -115,6 +126,45 @@ static bool lists_hold(const qpc_detector *det, const qpc_list *l, int32_t item)
     int32_t times = 0;
     for (int32_t i = 0; i < l->count; i++) times += det->items[l->start + i] == item;
     return times == 1;
+}
+
+/// What the tight boxes left out is out of reach at x, or no feature of a static mesh.
+static bool choice_is_complete(const qpc_detector *det, const double *x, double reach,
+                               qpc_error *err) {
+    for (int32_t f = 0; f < det->feature_count; f++) {
+        const qpc_chain_part *c = &det->chains[det->feature_chain[f]];
+        int32_t k = f - c->feature_base;
+        for (int edge = 0; edge < (k < c->edge_count ? 2 : 1); edge++) {
+            const qpc_list *all = edge ? &det->ee[f] : &det->vt[f];
+            const qpc_list *near = edge ? &det->near_ee[f] : &det->near_vt[f];
+            for (int32_t i = 0, n = 0; i < all->count; i++) {
+                int32_t item = det->items[all->start + i];
+                if (n < near->count && det->near_items[near->start + n] == item) { // same order
+                    n++;
+                    continue;
+                }
+                const qpc_mesh_part *m = qpc_mesh_of(det->meshes, item, edge);
+                int32_t j = item - (edge ? m->edge_base : m->triangle_base);
+                const int32_t *v = edge ? qpc_edge_nodes(m, j) : m->triangles + 3 * (int64_t)j;
+                double by = reach * (c->radius + m->radius);
+                qpc_vec3 p[4] = {node(x, c->first_node + k), node(x, qpc_chain_next(c, k))};
+                for (int s = 1 + edge; s < 4; s++) p[s] = node(x, m->first_node + v[s - 1 - edge]);
+                qpc_closest near_by;
+                edge ? qpc_closest_ee(p, &near_by) : qpc_closest_vt(p, &near_by);
+                if (near_by.distance >= by ||
+                    (edge ? qpc_behind_edge(m, j, p, by, 0) : qpc_beside_triangle(m, j, p, by, 0)))
+                    continue;
+                qpc_fail(
+                    err, QPC_ERR_INTERNAL,
+                    "%s %d of surface %d and %s %d of surface %d, %g m apart, are missing from "
+                    "the candidates near x",
+                    edge ? "edge" : "vertex", (int)k, (int)c->surface, edge ? "edge" : "triangle",
+                    (int)j, (int)m->surface, near_by.distance);
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 static qpc_dbox motion_box(const double *x0, const double *x1, const int32_t *nodes, int count,
@@ -128,6 +178,12 @@ static qpc_dbox motion_box(const double *x0, const double *x1, const int32_t *no
 }
 
 bool qpc_detector_check(qpc_detector *det, const double *x0, const double *x1, qpc_error *err) {
+    for (int end = 0; end < 2; end++) {
+        const double *x = end == 0 ? x0 : x1;
+        if (qpc_lists_update(det, x, x, 1, err) != QPC_OK || !choice_is_complete(det, x, 1, err))
+            return false;
+    }
+    det->near_valid = false; // the lists themselves are checked from here on
     if (qpc_lists_update(det, x0, x1, det->cover, err) != QPC_OK) return false;
     for (int32_t i = 0; i < det->mesh_count; i++)
         if (!qpc_bvh_check(det->meshes[i].bvh, det->meshes[i].triangle_box)) {
@@ -140,8 +196,9 @@ bool qpc_detector_check(qpc_detector *det, const double *x0, const double *x1, q
         for (int32_t k = 0; k < c->node_count; k++) {
             int32_t f = c->feature_base + k;
             int32_t edge[2] = {c->first_node + k, qpc_chain_next(c, k)};
-            for (int32_t j = 0; j < det->mesh_count && c->motion == QPC_DYNAMIC; j++) {
+            for (int32_t j = 0; j < det->mesh_count; j++) {
                 const qpc_mesh_part *m = &det->meshes[j];
+                if (c->motion != QPC_DYNAMIC && m->motion != QPC_DYNAMIC) continue;
                 double by = det->cover * (c->radius + m->radius);
                 qpc_dbox vertex_box = motion_box(x0, x1, edge, 1, by);
                 qpc_dbox edge_box = motion_box(x0, x1, edge, 2, by);
@@ -195,5 +252,5 @@ bool qpc_detector_check(qpc_detector *det, const double *x0, const double *x1, q
             }
         }
     }
-    return true;
+    return qpc_sheets_check(det, x0, x1, err);
 }

@@ -6,7 +6,8 @@
 /// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
-#include "engine/collision/features.h"
+#include "engine/collision/sheets.h"
+#include "engine/collision/walk.h"
 #include "engine/geometry/closest.h"
 
 #include <float.h>
@@ -15,23 +16,7 @@
 static const double past_end = 1e-3;  // parallel edges: how far past an end still counts as over it
 static const double tolerance = 0.01; // of the separation: largest stop tolerance of a motion test
 
-/// The stretch of `before` and `after` that a motion covers, as a box.
-static qpc_dbox swept(const double *x0, const double *x1, int32_t a, int32_t b) {
-    qpc_dbox box = qpc_dbox_empty();
-    qpc_dbox_add(&box, x0 + 3 * (int64_t)a);
-    qpc_dbox_add(&box, x0 + 3 * (int64_t)b);
-    if (x1 != x0) {
-        qpc_dbox_add(&box, x1 + 3 * (int64_t)a);
-        qpc_dbox_add(&box, x1 + 3 * (int64_t)b);
-    }
-    return box;
-}
-
 // ---- contacts ----
-
-static bool emit(qpc_detector *det, const qpc_contact *c) {
-    return qpc_array_push(&det->raw, *c);
-}
 
 /// Key of a vertex-triangle contact by the features its weights name.
 static uint64_t vt_key(const qpc_mesh_part *m, int32_t vertex_node, int32_t t, const double *weight,
@@ -114,171 +99,71 @@ static void sweep_chains(qpc_detector *det, const double *x0, const double *x1, 
     for (int32_t i = 0; i < det->chain_count; i++) {
         const qpc_chain_part *c = &det->chains[i];
         for (int32_t k = 0; k < c->edge_count; k++) {
-            qpc_dbox b = swept(x0, x1, c->first_node + k, qpc_chain_next(c, k));
+            qpc_dbox b = qpc_swept(x0, x1, c->first_node + k, qpc_chain_next(c, k));
             det->edge_now[c->feature_base + k] = qpc_dbox_grow(&b, reach * c->radius);
         }
     }
 }
 
-typedef struct side {
-    // A chain feature against one mesh: its box over the motion, grown by the reach of the pair.
-    const qpc_mesh_part *mesh;
-    qpc_fbox box;   // static meshes
-    qpc_dbox exact; // moving ones
-    qpc_vec3 p[4];  // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
-    int32_t points;
-    double beyond;          // farther than this to one side of a plane is out of reach
-    qpc_vec3 across[2];     // edges: directions across the edge, and what the motion covers of
-    double low[2], high[2]; // them, grown by the reach
-} side;
-
-static void face_mesh(side *s, const qpc_mesh_part *m, const double *x0, const double *x1,
-                      int32_t a, int32_t b, double reach) {
-    s->mesh = m;
-    s->exact = swept(x0, x1, a, b);
-    s->exact = qpc_dbox_grow(&s->exact, reach);
-    // A moving mesh's float boxes are as old as its slack allows; the exact test comes after them.
-    double old = m->moving ? m->slack + 1e-6 * m->size : 0;
-    qpc_dbox around = qpc_dbox_grow(&s->exact, old);
-    s->box = qpc_fbox_around(around.lo, around.hi, m->origin);
-    if (m->moving) return;
-    qpc_vec3 origin = v3_load(m->origin);
-    s->points = 0;
-    s->p[s->points++] = v3_sub(qpc_node(x0, a), origin);
-    if (a != b) s->p[s->points++] = v3_sub(qpc_node(x0, b), origin);
-    if (x0 != x1) s->p[s->points++] = v3_sub(qpc_node(x1, a), origin);
-    if (x0 != x1 && a != b) s->p[s->points++] = v3_sub(qpc_node(x1, b), origin);
-    double size = m->size;
-    for (int32_t i = 0; i < s->points; i++)
-        size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z));
-    s->beyond = reach + 64 * DBL_EPSILON * size;
-    if (a == b) return;
-    qpc_vec3 along = qpc_unit(v3_sub(s->p[1], s->p[0]));
-    double x = fabs(along.x), y = fabs(along.y), z = fabs(along.z);
-    qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
-    s->across[0] = qpc_unit(v3_cross(along, axis));
-    s->across[1] = v3_cross(along, s->across[0]);
-    for (int k = 0; k < 2; k++) {
-        s->low[k] = INFINITY, s->high[k] = -INFINITY;
-        for (int32_t i = 0; i < s->points; i++) {
-            double h = v3_dot(s->across[k], s->p[i]);
-            s->low[k] = h < s->low[k] ? h : s->low[k];
-            s->high[k] = h > s->high[k] ? h : s->high[k];
-        }
-        s->low[k] -= s->beyond;
-        s->high[k] += s->beyond;
-    }
-}
-
-/// False if a static mesh edge stays out of reach in a direction across the cable edge.
-static inline bool near_across(const side *s, const double *x, int32_t e) {
-    const int32_t *v = qpc_edge_nodes(s->mesh, e);
-    qpc_vec3 origin = v3_load(s->mesh->origin);
-    qpc_vec3 a = v3_sub(qpc_node(x, s->mesh->first_node + v[0]), origin);
-    qpc_vec3 b = v3_sub(qpc_node(x, s->mesh->first_node + v[1]), origin);
-    bool apart = false;
-    for (int k = 0; k < 2; k++) {
-        double f = v3_dot(s->across[k], a), g = v3_dot(s->across[k], b);
-        apart |= (f < g ? g : f) < s->low[k] || (f < g ? f : g) > s->high[k];
-    }
-    return !apart;
-}
-
-/// False if the feature stays out of reach on one side of a static triangle's plane.
-static inline bool near_plane(const side *s, int32_t t) {
-    const double *plane = s->mesh->plane + 4 * (int64_t)t;
-    double low = INFINITY, high = -INFINITY;
-    for (int32_t i = 0; i < s->points; i++) {
-        double h = plane[0] * s->p[i].x + plane[1] * s->p[i].y + plane[2] * s->p[i].z - plane[3];
-        low = h < low ? h : low;
-        high = h > high ? h : high;
-    }
-    return !(low > s->beyond || high < -s->beyond);
-}
-
-static inline bool near_triangle(const side *s, const double *x0, const double *x1, int32_t t) {
-    const qpc_mesh_part *m = s->mesh;
-    if (!m->moving) return qpc_fbox_overlap(&m->triangle_box[t], &s->box) && near_plane(s, t);
-    if (!qpc_fbox_overlap(&m->triangle_box[t], &s->box)) return false;
-    const int32_t *v = m->triangles + 3 * (int64_t)t;
-    qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
-    qpc_dbox_add(&b, x0 + 3 * (int64_t)(m->first_node + v[2]));
-    qpc_dbox_add(&b, x1 + 3 * (int64_t)(m->first_node + v[2]));
-    return qpc_dbox_overlap(&b, &s->exact);
-}
-
-static inline bool near_mesh_edge(const side *s, const double *x0, const double *x1, int32_t e) {
-    const qpc_mesh_part *m = s->mesh;
-    if (!m->moving)
-        return qpc_fbox_overlap(&m->edge_box[e], &s->box) && near_across(s, x0, e) &&
-               near_plane(s, m->beside[2 * e]) && near_plane(s, m->beside[2 * e + 1]);
-    if (!qpc_fbox_overlap(&m->edge_box[e], &s->box)) return false;
-    const int32_t *v = qpc_edge_nodes(m, e);
-    qpc_dbox b = swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
-    return qpc_dbox_overlap(&b, &s->exact);
-}
-
-/// Lists go mesh by mesh: move on to the mesh that holds global triangle or edge number `item`.
-static const qpc_mesh_part *mesh_of(const qpc_mesh_part *m, int32_t item, bool edge) {
-    while (item >= (edge ? m->edge_base + m->edge_count : m->triangle_base + m->triangle_count))
-        m++;
-    return m;
-}
-
 /// One loop for all tests: visit is called for each pair whose boxes over the motion are in reach.
 typedef struct walk {
-    qpc_detector *det;
+    const qpc_detector *det;
+    qpc_chain_slice *to; // contacts in the order found, counts
     const double *x0, *x1;
     double reach;  // of the box tests, in separations
     double factor; // motion: tested separation; others: reach, before it shrinks
     double best;   // minimum gap
-    bool full;     // out of memory
 } walk;
 
 typedef void vt_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t t);
 typedef void ee_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t e);
 typedef void cc_visit(walk *, const qpc_chain_part *, int32_t a, const qpc_chain_part *, int32_t b);
 
-static inline __attribute__((always_inline)) void visit_all(walk *w, vt_visit *on_vt,
-                                                            ee_visit *on_ee, cc_visit *on_cc) {
-    qpc_detector *det = w->det;
+/// Pairs of features first to last - 1 with what their lists hold.
+static inline __attribute__((always_inline)) void
+visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
+    const qpc_detector *det = w->det;
     const double *x0 = w->x0, *x1 = w->x1;
-    sweep_chains(det, x0, x1, w->reach);
-    for (int32_t i = 0; i < det->chain_count; i++) {
-        const qpc_chain_part *c = &det->chains[i];
-        for (int32_t k = 0; k < c->node_count; k++) {
-            int32_t f = c->feature_base + k, a = c->first_node + k;
-            const qpc_list *l = &det->vt[f];
-            const int32_t *item = det->items + l->start;
-            side s;
+    const qpc_list *vt = det->use_near ? det->near_vt : det->vt;
+    const qpc_list *ee = det->use_near ? det->near_ee : det->ee;
+    const qpc_list *cc = det->use_near ? det->near_cc : det->cc;
+    const int32_t *items = det->use_near ? det->near_items : det->items;
+    for (int32_t f = first; f < last;) {
+        const qpc_chain_part *c = &det->chains[det->feature_chain[f]];
+        for (int32_t k = f - c->feature_base; k < c->node_count && f < last; k++, f++) {
+            int32_t a = c->first_node + k;
+            const qpc_list *l = &vt[f];
+            const int32_t *item = items + l->start;
+            qpc_side s;
             s.mesh = NULL;
-            det->counts.candidates += (uint64_t)l->count;
+            w->to->counts.candidates += (uint64_t)l->count;
             for (int32_t q = 0; q < l->count; q++) {
                 const qpc_mesh_part *m =
-                    mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], false);
-                if (m != s.mesh) face_mesh(&s, m, x0, x1, a, a, w->reach * (c->radius + m->radius));
+                    qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], false);
+                if (m != s.mesh)
+                    qpc_face_mesh(&s, m, x0, x1, a, a, w->reach * (c->radius + m->radius));
                 int32_t t = item[q] - m->triangle_base;
-                if (near_triangle(&s, x0, x1, t)) on_vt(w, c, k, m, t);
+                if (qpc_near_triangle(&s, x0, x1, t)) on_vt(w, c, k, m, t);
             }
             if (k >= c->edge_count) continue;
-            l = &det->ee[f];
-            item = det->items + l->start;
+            l = &ee[f];
+            item = items + l->start;
             s.mesh = NULL;
-            det->counts.candidates += (uint64_t)l->count;
+            w->to->counts.candidates += (uint64_t)l->count;
             for (int32_t q = 0; q < l->count; q++) {
                 const qpc_mesh_part *m =
-                    mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], true);
+                    qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], true);
                 if (m != s.mesh)
-                    face_mesh(&s, m, x0, x1, a, qpc_chain_next(c, k),
-                              w->reach * (c->radius + m->radius));
+                    qpc_face_mesh(&s, m, x0, x1, a, qpc_chain_next(c, k),
+                                  w->reach * (c->radius + m->radius));
                 int32_t e = item[q] - m->edge_base;
-                if (near_mesh_edge(&s, x0, x1, e)) on_ee(w, c, k, m, e);
+                if (qpc_near_mesh_edge(&s, x0, x1, e)) on_ee(w, c, k, m, e);
             }
-            l = &det->cc[f];
-            item = det->items + l->start;
+            l = &cc[f];
+            item = items + l->start;
             for (int32_t q = 0; q < l->count; q++) {
-                if (item[q] <= f) continue; // each pair is in both lists
-                det->counts.candidates++;
+                if (item[q] <= f) continue; // lists hold each pair twice
+                w->to->counts.candidates++;
                 if (!qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
                 const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
                 if (o == c && qpc_chain_near_self(c, k, item[q] - o->feature_base)) {
@@ -292,6 +177,66 @@ static inline __attribute__((always_inline)) void visit_all(walk *w, vt_visit *o
     }
 }
 
+typedef void slice_visit(walk *w, int32_t first, int32_t last);
+
+typedef struct slices { // of the features, by their number alone
+    const walk *walk;
+    slice_visit *visit;
+    qpc_detector *det;
+} slices;
+
+static void visit_slice(void *data, int32_t slice) {
+    const slices *s = data;
+    int32_t first = slice * QPC_CHAIN_SLICE, last = first + QPC_CHAIN_SLICE;
+    walk w = *s->walk;
+    w.to = &s->det->slices[slice];
+    w.to->raw.count = 0;
+    w.to->counts = (qpc_detect_counts){0};
+    w.to->full = false;
+    s->visit(&w, first, last < s->det->feature_count ? last : s->det->feature_count);
+    w.to->best = w.best;
+}
+
+static void sum_counts(qpc_detect_counts *sum, const qpc_detect_counts *c) {
+    sum->candidates += c->candidates;
+    sum->vt_tests += c->vt_tests;
+    sum->ee_tests += c->ee_tests;
+    sum->hits += c->hits;
+    sum->ccd_iterations += c->ccd_iterations;
+}
+
+/// Visit all pairs; contacts into det->raw by feature, the least of `best` into w->best.
+static qpc_status visit_all(qpc_detector *det, walk *w, slice_visit *visit_one, qpc_error *err) {
+    sweep_chains(det, w->x0, w->x1, w->reach);
+    slices job = {w, visit_one, det};
+    qpc_parallel_run(det->parallel, det->slice_count, visit_slice, &job);
+    int64_t count = 0;
+    bool full = false;
+    for (int32_t i = 0; i < det->slice_count; i++) {
+        const qpc_chain_slice *from = &det->slices[i];
+        count += from->raw.count;
+        full |= from->full;
+        w->best = fmin(w->best, from->best);
+        sum_counts(&det->counts, &from->counts);
+    }
+    if (full || !qpc_array_reserve(&det->raw, count)) return no_memory(err);
+    if (det->slice_count == 1) { // nothing to put together
+        qpc_contacts found = det->slices[0].raw;
+        det->slices[0].raw = det->raw;
+        det->raw = found;
+        return QPC_OK;
+    }
+    det->raw.count = 0;
+    for (int32_t i = 0; i < det->slice_count; i++) {
+        const qpc_contacts *from = &det->slices[i].raw;
+        if (from->count == 0) continue;
+        memcpy(det->raw.data + det->raw.count, from->data,
+               (size_t)from->count * sizeof *from->data);
+        det->raw.count += from->count;
+    }
+    return QPC_OK;
+}
+
 // ---- proximity ----
 
 static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
@@ -300,8 +245,8 @@ static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
     qpc_closest near;
     double reach = w->factor * (c->radius + m->radius);
     load_vt(w->x0, c, k, m, t, p);
-    if (qpc_beside_triangle(m, t, p, reach)) return;
-    w->det->counts.vt_tests++;
+    if (qpc_beside_triangle(m, t, p, reach, 0)) return;
+    w->to->counts.vt_tests++;
     qpc_closest_vt(p, &near);
     if (!(near.distance < reach)) return;
     qpc_contact r = mesh_contact(c, m, QPC_CONTACT_VT, k, t);
@@ -314,7 +259,7 @@ static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
                       : v >= 0 && !qpc_mesh_vertex_is_nearest(m, w->x0, v, near.d, false)) {
         return;
     }
-    w->full |= !emit(w->det, &r);
+    w->to->full |= !qpc_array_push(&w->to->raw, r);
 }
 
 /// An end of the mesh edge against the inside of the cable edge, for edges nearly parallel.
@@ -335,7 +280,7 @@ static void proximity_mesh_vertex(walk *w, const qpc_contact *base, const qpc_me
     r.n = v3_scale(1 / distance, d);
     r.key = qpc_contact_key(QPC_KEY_EDGE_VERTEX, (int32_t)(base->key >> 30 & 0x3fffffff),
                             r.node[2 + end]);
-    w->full |= !emit(w->det, &r);
+    w->to->full |= !qpc_array_push(&w->to->raw, r);
 }
 
 static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
@@ -344,8 +289,8 @@ static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
     qpc_closest near;
     double reach = w->factor * (c->radius + m->radius);
     load_ee(w->x0, c, k, m, e, p);
-    if (qpc_behind_edge(m, e, p, reach)) return;
-    w->det->counts.ee_tests++;
+    if (qpc_behind_edge(m, e, p, reach, 0)) return;
+    w->to->counts.ee_tests++;
     qpc_closest_ee(p, &near);
     if (!(near.distance < reach)) return;
     qpc_contact r = mesh_contact(c, m, QPC_CONTACT_EE, k, e);
@@ -365,7 +310,7 @@ static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
                       : !qpc_mesh_edge_is_nearest(m, w->x0, e, near.d, true)) {
         return;
     }
-    w->full |= !emit(w->det, &r);
+    w->to->full |= !qpc_array_push(&w->to->raw, r);
 }
 
 static qpc_contact chain_contact(const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
@@ -411,7 +356,7 @@ static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 
         r.n = v3_scale((on_i ? 1 : -1) / distance, d);
         r.key = qpc_ee_key(r.node, r.weight, edge_i, edge_j);
         if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, distance);
-        w->full |= !emit(w->det, &r);
+        w->to->full |= !qpc_array_push(&w->to->raw, r);
     }
 }
 
@@ -420,7 +365,7 @@ static void proximity_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_
     qpc_contact r = chain_contact(c, a, o, b);
     qpc_vec3 p[4];
     qpc_closest near;
-    w->det->counts.ee_tests++;
+    w->to->counts.ee_tests++;
     load(w->x0, r.node, p);
     qpc_closest_ee(p, &near);
     if (!(near.distance < w->factor * r.separation)) return;
@@ -440,17 +385,21 @@ static void proximity_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_
             return;
     }
     if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, r.distance);
-    w->full |= !emit(w->det, &r);
+    w->to->full |= !qpc_array_push(&w->to->raw, r);
+}
+
+static void proximity_slice(walk *w, int32_t first, int32_t last) {
+    visit(w, first, last, proximity_vt, proximity_ee, proximity_cc);
 }
 
 qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach, qpc_contacts *ret,
                                 qpc_error *err) {
     qpc_status status = qpc_lists_update(det, x, x, reach, err);
     if (status != QPC_OK) return status;
-    det->raw.count = 0;
     walk w = {.det = det, .x0 = x, .x1 = x, .reach = reach, .factor = reach};
-    visit_all(&w, proximity_vt, proximity_ee, proximity_cc);
-    return w.full ? no_memory(err) : qpc_contacts_deliver(det, ret, err);
+    status = visit_all(det, &w, proximity_slice, err);
+    if (status == QPC_OK) status = qpc_sheets_proximity(det, x, reach, err);
+    return status == QPC_OK ? qpc_contacts_deliver(det, ret, err) : status;
 }
 
 // ---- motion ----
@@ -468,10 +417,10 @@ static inline bool moves_into(walk *w, bool vt, const qpc_vec3 p[4], const qpc_v
         qpc_ccd_vt_keep(p, q, s, tolerance * separation, &ret->hit, &ret->start);
     else
         qpc_ccd_ee_keep(p, q, s, tolerance * separation, &ret->hit, &ret->start);
-    w->det->counts.ccd_iterations += (uint64_t)ret->hit.iterations;
+    w->to->counts.ccd_iterations += (uint64_t)ret->hit.iterations;
     if (ret->hit.outcome == QPC_CCD_MISS) return false;
     ret->inside = ret->start < s;
-    w->det->counts.hits++;
+    w->to->counts.hits++;
     return true;
 }
 
@@ -488,7 +437,7 @@ static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
                       int32_t t) {
     qpc_vec3 p[4], q[4];
     motion_hit h;
-    w->det->counts.vt_tests++;
+    w->to->counts.vt_tests++;
     load_vt(w->x0, c, k, m, t, p);
     load_vt(w->x1, c, k, m, t, q);
     if (!moves_into(w, true, p, q, c->radius + m->radius, &h)) return;
@@ -497,14 +446,14 @@ static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     int32_t e, v;
     r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
     if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_mesh_normal(m, w->x0, t, e);
-    w->full |= !emit(w->det, &r);
+    w->to->full |= !qpc_array_push(&w->to->raw, r);
 }
 
 static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
                       int32_t e) {
     qpc_vec3 p[4], q[4];
     motion_hit h;
-    w->det->counts.ee_tests++;
+    w->to->counts.ee_tests++;
     load_ee(w->x0, c, k, m, e, p);
     load_ee(w->x1, c, k, m, e, q);
     if (!moves_into(w, false, p, q, c->radius + m->radius, &h)) return;
@@ -512,7 +461,7 @@ static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     take(&r, &h);
     r.key = qpc_ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
     if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_mesh_normal(m, w->x0, 0, e);
-    w->full |= !emit(w->det, &r);
+    w->to->full |= !qpc_array_push(&w->to->raw, r);
 }
 
 static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
@@ -520,7 +469,7 @@ static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_cha
     qpc_contact r = chain_contact(c, a, o, b);
     qpc_vec3 p[4], q[4];
     motion_hit h;
-    w->det->counts.ee_tests++;
+    w->to->counts.ee_tests++;
     load(w->x0, r.node, p);
     load(w->x1, r.node, q);
     if (!moves_into(w, false, p, q, r.separation, &h)) return;
@@ -528,7 +477,11 @@ static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_cha
     r.key = qpc_ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
     if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_chain_normal(p);
     if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, h.start);
-    w->full |= !emit(w->det, &r);
+    w->to->full |= !qpc_array_push(&w->to->raw, r);
+}
+
+static void motion_slice(walk *w, int32_t first, int32_t last) {
+    visit(w, first, last, motion_vt, motion_ee, motion_cc);
 }
 
 qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *x1, double factor,
@@ -536,10 +489,10 @@ qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *
     double reach = factor + 1.1 * tolerance;
     qpc_status status = qpc_lists_update(det, x0, x1, reach, err);
     if (status != QPC_OK) return status;
-    det->raw.count = 0;
     walk w = {.det = det, .x0 = x0, .x1 = x1, .reach = reach, .factor = factor};
-    visit_all(&w, motion_vt, motion_ee, motion_cc);
-    return w.full ? no_memory(err) : qpc_contacts_deliver(det, ret, err);
+    status = visit_all(det, &w, motion_slice, err);
+    if (status == QPC_OK) status = qpc_sheets_motion(det, x0, x1, reach, factor, err);
+    return status == QPC_OK ? qpc_contacts_deliver(det, ret, err) : status;
 }
 
 // ---- smallest gap ----
@@ -558,14 +511,14 @@ static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separati
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
     qpc_vec3 p[4];
     load_vt(w->x0, c, k, m, t, p);
-    if (qpc_beside_triangle(m, t, p, w->factor * (c->radius + m->radius))) return;
+    if (qpc_beside_triangle(m, t, p, w->factor * (c->radius + m->radius), 0)) return;
     keep_smallest(w, true, p, c->radius + m->radius);
 }
 
 static void gap_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4];
     load_ee(w->x0, c, k, m, e, p);
-    if (qpc_behind_edge(m, e, p, w->factor * (c->radius + m->radius))) return;
+    if (qpc_behind_edge(m, e, p, w->factor * (c->radius + m->radius), 0)) return;
     keep_smallest(w, false, p, c->radius + m->radius);
 }
 
@@ -578,6 +531,10 @@ static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_
     keep_smallest(w, false, p, r.separation);
 }
 
+static void gap_slice(walk *w, int32_t first, int32_t last) {
+    visit(w, first, last, gap_vt, gap_ee, gap_cc);
+}
+
 qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
                                   qpc_error *err) {
     // Where there is contact something is nearer than 1.1, and wide lists are not needed. Once
@@ -586,8 +543,10 @@ qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *re
     for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
         w.best = w.reach = w.factor = pass == 0 ? 1.1 : 2;
         qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
+        if (status == QPC_OK) status = visit_all(det, &w, gap_slice, err);
         if (status != QPC_OK) return status;
-        visit_all(&w, gap_vt, gap_ee, gap_cc);
+        status = qpc_sheets_gap(det, x, w.factor, &w.best, err);
+        if (status != QPC_OK) return status;
         det->content = pass == 0 ? det->content + 1 : 0;
     }
     if (det->content > 100) { // lists narrow as they renew

@@ -54,7 +54,9 @@ qpc_vec3 qpc_origin_sliver(const qpc_vec3 w[3], double bary[3]) {
     b[i] = 1 - b[j] - b[k];
     if (!(b[0] > 0 && b[1] > 0 && b[2] > 0)) return best;
     for (int q = 0; q < 3; q++) bary[q] = b[q];
-    return v3_neg(d);
+    // Along the normal: d itself keeps the rounding of the parts that were taken off it.
+    qpc_vec3 n = v3_cross(e, h);
+    return v3_scale(v3_dot(n, w[i]) / v3_norm2(n), n);
 }
 
 qpc_vec3 qpc_origin_parallel(const qpc_vec3 w[3], double *ret_s, double *ret_t) {
@@ -80,7 +82,8 @@ qpc_vec3 qpc_origin_parallel(const qpc_vec3 w[3], double *ret_s, double *ret_t) 
     if (!(v3_norm2(a) > 0)) return best;
     qpc_vec3 h = across(a, b, &c);
     if (!(v3_norm2(h) > 1e-30 * v3_norm2(b))) return best;
-    qpc_vec3 d = across(h, across(a, w[0], &u), &t);
+    qpc_vec3 d = across(h, across(a, w[0], &u), &t), n = v3_cross(a, h);
+    d = v3_scale(v3_dot(n, w[0]) / v3_norm2(n), n); // d itself keeps the rounding of what was taken
     // w0 = u a + t h + d, and w0 + s da - t db is to be d.
     double sa = swap ? u - t * c : -(u - t * c), sb = swap ? -t : t;
     double s = swap ? sb : sa, r = swap ? sa : sb;

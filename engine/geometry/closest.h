@@ -46,7 +46,7 @@ static inline qpc_vec3 qpc_origin_segment(qpc_vec3 a, qpc_vec3 b, double *t) {
 qpc_vec3 qpc_origin_sliver(const qpc_vec3 w[3], double bary[3]);
 qpc_vec3 qpc_origin_parallel(const qpc_vec3 w[3], double *ret_s, double *ret_t);
 /// Sine squared from which on a shape is nearly degenerate.
-#define QPC_SLIVER_SINE2 1e-12
+#define QPC_SLIVER_SINE2 1e-6
 
 /// Closest point to the origin of the triangle w; its barycentric weights in bary unless that is
 /// NULL. Face interior: along the plane's normal, which is exact where the weights would cancel.

@@ -308,12 +308,12 @@ static qpc_status check_counts(int64_t vertices, int64_t elements, int64_t nodes
     if (limits != NULL && limits->max_elements > 0 && limits->max_elements < most_elements)
         most_elements = limits->max_elements;
     if (vertices > most_vertices)
-        return qpc_fail(err, QPC_ERR_LIMIT,
-                        "the mesh has %lld vertices, more than the limit max_vertices of %lld",
+        return qpc_fail_at(err, QPC_ERR_LIMIT, "vertices",
+                           "the mesh has %lld vertices, more than the limit max_vertices of %lld",
                         (long long)vertices, (long long)most_vertices);
     if (elements > most_elements)
-        return qpc_fail(err, QPC_ERR_LIMIT,
-                        "the mesh has %lld elements, more than the limit max_elements of %lld",
+        return qpc_fail_at(err, QPC_ERR_LIMIT, "elements",
+                           "the mesh has %lld elements, more than the limit max_elements of %lld",
                         (long long)elements, (long long)most_elements);
     return QPC_OK;
 }

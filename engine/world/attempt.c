@@ -253,12 +253,11 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
     for (;;) {
         int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
         int32_t added = 0;
-        qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_PASS_FACTOR, &w->probe, err);
+        qpc_status st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
         qpc_lap(&since, &w->report->ns_detect);
         if (st != QPC_OK) return st;
         *ret_clean = w->probe.count == 0;
         if (t->passes >= passes || t->last_pass) return QPC_OK;
-        w->report->hits += w->probe.count;
         if ((st = add_hits(w, t, &added, err)) != QPC_OK) return st;
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
@@ -283,16 +282,14 @@ static qpc_status accept_relaxed(qpc_world *w, qpc_trial *t, qpc_error *err) {
 /// The acceptance test of the motion x -> x1: nothing may come closer than the acceptance distance.
 static qpc_status accept(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err) {
     t->absurd = t->impact = qpc_trial_is_absurd(w, t);
-    t->toi = 1.0;
     if (clean && !t->relaxed) return QPC_OK; // nothing came within 0.95 of a separation, or 0.9 of a start distance
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_status st = QPC_OK;
-    if (!clean) st = qpc_detect_motion(w->detector, w->x, w->x1, QPC_ACCEPT_FACTOR, &w->probe, err);
+    if (!clean) st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
     if (st == QPC_OK && w->probe.count == 0 && !t->absurd && t->relaxed) st = accept_relaxed(w, t, err);
     qpc_lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
     t->impact = t->impact || w->probe.count > 0;
-    for (int32_t i = 0; i < w->probe.count; i++) t->toi = fmin(t->toi, w->probe.data[i].toi);
     return QPC_OK;
 }
 

@@ -26,7 +26,7 @@ typedef struct qpc_trial {
     bool impact;                    // something would come closer than the acceptance distance
     bool absurd;                    // or the answer makes no sense
     bool doubtful;                  // energy is gained and the QP was not solved as it stood
-    double toi;                     // least time of impact then
+    double near;                    // when something first comes within the pass distance, 1 if nothing does
     double excess;                  // energy test: max of both figures over the scale
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
     double energy_scale, energy_step, energy_drift;

@@ -1,5 +1,5 @@
 /// world.control: forces, targets, motions and parameters, all or nothing. Everything is read into
-/// copies first and taken over when the whole map has proved good.
+/// copies first and taken over when the whole map has proved good. Places in errors begin with `control`.
 #include "engine/world/world.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ static qpc_status read_force(const qpc_world *w, const qpc_value *map, const cha
         return QPC_OK;
     }
     qpc_path_join(path, where, "nodes");
-    st = qpc_read_int_matrix(list, path, 1, n, -n, (int64_t)n - 1, &nodes, &count, err);
+    st = qpc_read_int_matrix(list, path, 1, INT32_MAX, -(int64_t)n, (int64_t)n - 1, &nodes, &count, err); // naming a node twice is harmless
     if (st != QPC_OK) return st;
     for (int64_t i = 0; i < count; i++)
         v3_store(d->force + 3 * (body->first_node + (nodes[i] < 0 ? nodes[i] + n : nodes[i])), force);
@@ -115,12 +115,12 @@ static qpc_status read_motion(const qpc_world *w, const qpc_value *map, const ch
 
 static qpc_status read_parameters(const qpc_value *map, draft *d, qpc_error *err) {
     const qpc_value *v;
-    qpc_status st = qpc_map_check_keys(map, "parameters", PARAMETER_KEYS, err);
-    if (st == QPC_OK && (v = qpc_map_get(map, "gravity")) != NULL) st = qpc_read_vec3(v, "parameters.gravity", &d->gravity, err);
-    if (st == QPC_OK && (v = qpc_map_get(map, "dt")) != NULL) st = qpc_read_real(v, "parameters.dt", 1e-9, 1e6, &d->dt, err);
+    qpc_status st = qpc_map_check_keys(map, "control.parameters", PARAMETER_KEYS, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "gravity")) != NULL) st = qpc_read_vec3(v, "control.parameters.gravity", &d->gravity, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "dt")) != NULL) st = qpc_read_real(v, "control.parameters.dt", 1e-9, 1e6, &d->dt, err);
     if (st == QPC_OK && (v = qpc_map_get(map, "solver")) != NULL) {
-        if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "parameters.solver", "wanted a map");
-        st = qpc_solver_def_read(v, "parameters.solver", &d->solver, err);
+        if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "control.parameters.solver", "wanted a map");
+        st = qpc_solver_def_read(v, "control.parameters.solver", &d->solver, err);
     }
     return st;
 }
@@ -132,9 +132,10 @@ static qpc_status read_list(const qpc_world *w, const qpc_value *control, const 
     const qpc_value *list = qpc_map_get(control, key);
     char path[MAX_PATH];
     if (list == NULL) return QPC_OK;
-    if (list->kind != QPC_LIST) return qpc_fail_at(err, QPC_ERR_INVALID, key, "wanted a list of maps");
+    qpc_path_join(path, "control", key);
+    if (list->kind != QPC_LIST) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a list of maps");
     for (int32_t i = 0; i < list->list.count; i++) {
-        snprintf(path, sizeof path, "%s[%d]", key, i);
+        snprintf(path, sizeof path, "control.%s[%d]", key, i);
         if (list->list.items[i].kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map");
         qpc_status st = read(w, &list->list.items[i], path, d, err);
         if (st != QPC_OK) return st;
@@ -145,16 +146,16 @@ static qpc_status read_list(const qpc_world *w, const qpc_value *control, const 
 static qpc_status read_control(const qpc_world *w, const qpc_value *control, draft *d, qpc_error *err) {
     const qpc_value *v;
     bool clear = false;
-    if (control == NULL || control->kind != QPC_MAP) return qpc_fail(err, QPC_ERR_INVALID, "a control is a map");
+    if (control == NULL || control->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "control", "a control is a map");
     qpc_status st = qpc_map_check_keys(control, "control", CONTROL_KEYS, err);
-    if (st == QPC_OK && (v = qpc_map_get(control, "clear_forces")) != NULL) st = qpc_read_bool(v, "clear_forces", &clear, err);
+    if (st == QPC_OK && (v = qpc_map_get(control, "clear_forces")) != NULL) st = qpc_read_bool(v, "control.clear_forces", &clear, err);
     if (st != QPC_OK) return st;
     if (clear) memset(d->force, 0, (size_t)w->free_count * 3 * sizeof(double));
     if ((st = read_list(w, control, "forces", read_force, d, err)) != QPC_OK) return st;
     if ((st = read_list(w, control, "targets", read_target, d, err)) != QPC_OK) return st;
     if ((st = read_list(w, control, "motions", read_motion, d, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(control, "parameters")) != NULL) {
-        if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "parameters", "wanted a map");
+        if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "control.parameters", "wanted a map");
         st = read_parameters(v, d, err);
     }
     return st;

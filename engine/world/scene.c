@@ -17,7 +17,8 @@ static const double MAX_NUMBER = 1e30; // so that squares stay finite
 
 // Keys of each map, as docs/scene.md lists them.
 static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
-                                         "bodies", "constraints", "record",  NULL};
+                                         "bodies", "constraints", "record",  "start",
+                                         "start_push_limit", NULL};
 static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "tolerance",
                                           "perturbation", "reach",  "recovery_speed", NULL};
 static const char *const CABLE_KEYS[] = {"kind",        "name",   "nodes",    "mass",           "stiffness", "axial_stiffness",
@@ -32,6 +33,7 @@ static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts",
                                           "diagnostics", "full", "enabled",  NULL};
 static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", NULL};
 static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
+static const char *const STARTS[] = {"refuse", "push-out", NULL};
 static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", NULL};
 
 void qpc_scene_warn(qpc_scene_report *report, const char *format, ...) {
@@ -411,16 +413,19 @@ static qpc_status read_fixed(const qpc_value *map, const char *where, qpc_scene_
     if (def->bodies.data[body].motion != QPC_DYNAMIC)
         return qpc_fail_at(err, QPC_ERR_INVALID, path, "only nodes of cables can be fixed");
     qpc_path_join(path, where, "nodes");
-    st = qpc_read_int_matrix(qpc_map_get(map, "nodes"), path, 1, n, -n, (int64_t)n - 1, &nodes, &count, err);
+    st = qpc_read_int_matrix(qpc_map_get(map, "nodes"), path, 1, INT32_MAX, -(int64_t)n, (int64_t)n - 1, &nodes, &count, err);
     if (st != QPC_OK) return st;
+    uint8_t *known = qpc_calloc((size_t)n, 1); // naming a node twice, also as 0 and -1, is harmless
+    if (known == NULL) st = qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");
+    for (int32_t k = 0; k < def->fixed.count && known != NULL; k++)
+        if (def->fixed.data[k].body == body) known[def->fixed.data[k].node] = 1;
     for (int64_t i = 0; i < count && st == QPC_OK; i++) {
         int32_t node = nodes[i] < 0 ? nodes[i] + n : nodes[i];
-        bool known = false; // naming a node twice is harmless
-        for (int32_t k = 0; k < def->fixed.count; k++)
-            known |= def->fixed.data[k].body == body && def->fixed.data[k].node == node;
-        if (!known && !qpc_array_push(&def->fixed, ((qpc_fixed_def){body, node})))
+        if (known[node] == 0 && !qpc_array_push(&def->fixed, ((qpc_fixed_def){body, node})))
             st = qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");
+        known[node] = 1;
     }
+    qpc_free(known);
     qpc_free(nodes);
     return st;
 }
@@ -649,7 +654,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     char name[MAX_NAME];
     qpc_status st;
     if (scene == NULL || scene->kind != QPC_MAP) return qpc_fail(err, QPC_ERR_INVALID, "a scene is a map");
-    if ((st = qpc_map_check_keys(scene, "scene", SCENE_KEYS, err)) != QPC_OK) return st;
+    if ((st = qpc_map_check_keys(scene, "", SCENE_KEYS, err)) != QPC_OK) return st;
     def->dt = 0.005;
     def->gravity = v3(0.0, -9.81, 0.0);
     def->solver = qpc_solver_def_default();
@@ -665,6 +670,16 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     if ((v = qpc_map_get(scene, "solver")) != NULL) {
         if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "solver", "wanted a map such as {name: \"auto\"}");
         if ((st = qpc_solver_def_read(v, "solver", &def->solver, err)) != QPC_OK) return st;
+    }
+    if ((v = qpc_map_get(scene, "start")) != NULL) {
+        int32_t word;
+        if ((st = read_word(v, "start", STARTS, &word, err)) != QPC_OK) return st;
+        def->push_out = word == 1;
+    }
+    if ((v = qpc_map_get(scene, "start_push_limit")) != NULL) {
+        if ((st = read_positive(v, "start_push_limit", &def->push_limit, err)) != QPC_OK) return st;
+        if (!def->push_out)
+            return qpc_fail_at(err, QPC_ERR_INVALID, "start_push_limit", "is for start \"push-out\" only");
     }
     if ((st = read_bodies(qpc_map_get(scene, "bodies"), env, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "constraints")) != NULL && (st = read_constraints(v, def, err)) != QPC_OK) return st;

@@ -58,6 +58,8 @@ typedef struct qpc_scene_def {
     qpc_vec3 gravity;
     qpc_integrator integrator;
     qpc_solver_def solver;
+    bool push_out;     // start: "push-out"
+    double push_limit; // m, start_push_limit; 0: the default
     QPC_ARRAY(qpc_body_def) bodies;
     QPC_ARRAY(qpc_fixed_def) fixed;
     QPC_ARRAY(qpc_limit_def) limits;

@@ -66,6 +66,7 @@ static void restore_state(qpc_world *w, const saved_state *s) {
     w->elastic_most = s->elastic_most;
     w->height_low = s->height_low;
     w->height_high = s->height_high;
+    w->proof = false;
 }
 
 // ---- commit ----
@@ -172,6 +173,9 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     }
     for (int32_t i = 0; i < 3 * w->moving_count; i++)
         if (!isfinite(w->x1[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "position of node %d is not finite", i / 3);
+    if (!qpc_motion_is_proven(w)) w->report->proven = 0;
+    w->report->toi_margin = fmin(w->report->toi_margin, t->near);
+    w->proof = false; // of the motion from an x that is past
     qpc_motion_commit(w, t->h, cut);
     memcpy(w->x, w->x1, 3 * (size_t)w->moving_count * sizeof(double));
     memcpy(w->v, v1, 3 * (size_t)w->free_count * sizeof(double));
@@ -220,10 +224,10 @@ static qpc_status commit_cut(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (scale == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the fail-safe");
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_status st = qpc_failsafe_cut(w, t->h, scale, &groups, err);
+    if (st == QPC_OK) st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
     qpc_lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
     w->report->failsafe += groups;
-    w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
     for (int32_t i = 0; i < w->body_count; i++) w->report->failsafe_scale = fmin(w->report->failsafe_scale, scale[i]);
     return commit(w, t, scale, err);
 }
@@ -237,7 +241,6 @@ static qpc_status attempt_held_back(qpc_world *w, qpc_trial *t, qpc_error *err) 
         qpc_status st = t->impact ? qpc_failsafe_hold(w, round, &count, err) : QPC_OK;
         if (st != QPC_OK) return st;
         if (count == 0 && !last) continue;
-        w->report->toi_margin = fmin(w->report->toi_margin, t->toi);
         if ((st = qpc_trial_attempt_cautiously(w, t, last, err)) != QPC_OK) return st;
     }
     return QPC_OK;
@@ -371,7 +374,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     uint64_t allocations = qpc_mem_thread_allocations();
     qpc_step_report unused;
     w->report = report != NULL ? report : &unused;
-    *w->report = (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .min_gap = w->solver.reach, .energy_step = -HUGE_VAL};
+    *w->report = (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .min_gap = w->solver.reach, .energy_step = -HUGE_VAL};
     qpc_arena_reset(&w->arena);
     qpc_detector_counts_reset(w->detector);
 

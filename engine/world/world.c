@@ -102,7 +102,8 @@ void qpc_world_destroy(qpc_world *w) {
                       w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
                       w->stiffness,   w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
-                      w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on};
+                      w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on,
+                      w->proven};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_value_fini(&w->scene);
     qpc_free(w);
@@ -129,6 +130,7 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     if (ok) w->body_count = def->bodies.count;
     int64_t n = 3 * all, m = 3 * free_nodes;
     ok = (w->x = doubles(n)) && (w->v = doubles(n)) && (w->x1 = doubles(n)) && (w->v_frame = doubles(n)) && ok;
+    ok = ok && (w->proven = doubles(3 * (int64_t)w->moving_count));
     ok = ok && (w->mass = doubles(all)) && (w->force = doubles(m)) && (w->b = doubles(m)) && (w->f = doubles(m));
     ok = ok && (w->Hu = doubles(m)) && (w->dv = doubles(m)) && (w->dv_try = doubles(m)) && (w->dv_best = doubles(m));
     ok = ok && (w->stiffness = doubles(springs)) && (w->rest_length = doubles(springs)) && (w->tension = doubles(springs));
@@ -256,60 +258,9 @@ static qpc_status make_detector(qpc_world *w, const qpc_scene_def *def, qpc_erro
     }
     int64_t most = w->env.limits.max_candidates > 0 ? w->env.limits.max_candidates : 20000000;
     qpc_status st = qpc_detector_create(surfaces, w->body_count, w->x, w->node_count, most, &w->detector, err);
+    if (st == QPC_OK) qpc_detector_set_parallel(w->detector, w->env.parallel);
     qpc_free(surfaces);
     return st;
-}
-
-/// "body 1 (pulley)" into out.
-static const char *body_label(const qpc_world *w, int32_t body, char *out, size_t size) {
-    if (w->bodies[body].name[0] != '\0')
-        snprintf(out, size, "body %d (%s)", body, w->bodies[body].name);
-    else
-        snprintf(out, size, "body %d", body);
-    return out;
-}
-
-static void add_pair(qpc_scene_report *report, const int32_t body[2], const int32_t feature[2], double depth) {
-    if (report->pair_count >= QPC_SCENE_PAIRS_MAX) return;
-    qpc_scene_pair *pair = &report->pair[report->pair_count++];
-    memcpy(pair->body, body, sizeof pair->body);
-    memcpy(pair->feature, feature, sizeof pair->feature);
-    pair->depth = depth;
-}
-
-/// Intersections refuse the scene; pairs within thickness are a warning.
-static qpc_status check_start(qpc_world *w, qpc_scene_report *report, qpc_error *err) {
-    qpc_overlap found[QPC_SCENE_PAIRS_MAX];
-    int64_t count;
-    qpc_status st = qpc_detect_overlaps(w->detector, w->x, found, QPC_SCENE_PAIRS_MAX, &count, err);
-    if (st != QPC_OK) return st;
-    report->overlap_count = count;
-    for (int32_t i = 0; i < count && i < QPC_SCENE_PAIRS_MAX; i++)
-        add_pair(report, found[i].surface, found[i].feature, found[i].depth);
-    if (count > 0) {
-        char text[512], a[96], b[96];
-        size_t used = 0;
-        text[0] = '\0';
-        for (int32_t i = 0; i < count && i < 4 && used < sizeof text; i++)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s feature %d with %s feature %d, depth %.3g m",
-                                     i > 0 ? "; " : "", body_label(w, found[i].surface[0], a, sizeof a), found[i].feature[0],
-                                     body_label(w, found[i].surface[1], b, sizeof b), found[i].feature[1], found[i].depth);
-        return qpc_fail_at(err, QPC_ERR_INVALID, "bodies", "%lld pairs intersect at the start: %s%s", (long long)count, text,
-                           count > 4 ? "; ..." : "");
-    }
-    st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
-    if (st != QPC_OK) return st;
-    w->near_valid = true;
-    for (int32_t i = 0; i < w->near.count; i++) {
-        const qpc_contact *c = &w->near.data[i];
-        if (c->distance >= c->separation * (1.0 - 1e-9)) continue;
-        report->close_count++;
-        add_pair(report, c->surface, c->feature, c->separation - c->distance);
-    }
-    if (report->close_count > 0)
-        qpc_scene_warn(report, "%lld pairs start within their thickness; they are pushed out at up to %g m/s",
-                       (long long)report->close_count, w->solver.recovery_speed);
-    return QPC_OK;
 }
 
 static void begin_run(qpc_world *w) {
@@ -339,7 +290,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_linsys_resize(&w->sys, 3 * w->free_count, w->free_count > 1 ? 5 : 2, err)) != QPC_OK) return st;
     if ((st = make_detector(w, def, err)) != QPC_OK) return st;
-    if ((st = check_start(w, report, err)) != QPC_OK) return st;
+    if ((st = qpc_start_check(w, def->push_out, def->push_limit, report, err)) != QPC_OK) return st;
     begin_run(w);
     return QPC_OK;
 }
@@ -371,7 +322,7 @@ qpc_status qpc_world_create(const qpc_value *scene, const qpc_world_env *env, qp
 // ---- reading ----
 
 size_t qpc_world_memory(const qpc_world *w) {
-    size_t per_node = 12 * sizeof(double) + sizeof(int32_t);
+    size_t per_node = 15 * sizeof(double) + sizeof(int32_t);
     size_t per_free = 21 * sizeof(double) + 12 * (size_t)(w->sys.bandwidth + 1) * sizeof(double);
     return sizeof *w + (size_t)w->node_count * per_node + (size_t)w->free_count * per_free + w->arena.high_water +
            (size_t)w->rows.nnz_capacity * 12 + (size_t)w->rows.m_capacity * 48 +

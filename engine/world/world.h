@@ -65,6 +65,8 @@ struct qpc_world {
     double *force;          // (free_count x 3) applied forces, N
     double *x1;             // (node_count x 3) end of the motion on trial
     double *v_frame;        // (node_count x 3) see qpc_row_frame
+    double *proven;         // (moving_count x 3) end of the motion from x that was tested last
+    bool proof;             // that test found nothing
     int32_t *row_dof;       // (node_count) 3 i, or -1 for pinned and driven nodes
     qpc_pin *pins;
     int32_t *pin_node;      // (pin_count) the same nodes, for readers
@@ -117,6 +119,13 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, do
 /// Chain the hash of the state after step w->step + 1 onto w->hash.
 uint64_t qpc_world_state_hash(qpc_world *w);
 
+// ---- start.c ----
+/// Default of start_push_limit, in radii of a node's cable.
+#define QPC_START_PUSH_RADII 4.0
+/// Find what intersects or lies within thickness; refuse it (QPC_ERR_INVALID) or, with push, move free nodes
+/// apart, each by at most push_limit m (0: the default). The report is of the scene as given. Leaves w->near.
+qpc_status qpc_start_check(qpc_world *w, bool push, double push_limit, qpc_scene_report *report, qpc_error *err);
+
 // ---- motion.c: where driven and pinned nodes go ----
 /// Has a prescribed motion, or owes some.
 bool qpc_motion_is_driven(const qpc_body *body);
@@ -134,6 +143,14 @@ void qpc_motion_commit(qpc_world *w, double h, const double *body_scale);
 void qpc_motion_release(qpc_world *w);
 /// Largest distance between where something driven is and where its orders would have it, m.
 double qpc_motion_lag(const qpc_world *w);
+
+// ---- proof.c: what is known of a motion ----
+/// Continuous detection of x -> x1 at factor * separation, hits into w->probe; counted in the report. A test at the
+/// acceptance distance or more that finds nothing proves the motion. *ret_toi (may be NULL): least time of a
+/// hit, 1 if none.
+qpc_status qpc_motion_test(qpc_world *w, double factor, double *ret_toi, qpc_error *err);
+/// x -> x1, as it is now, bit for bit, is proven.
+bool qpc_motion_is_proven(const qpc_world *w);
 
 // ---- failsafe.c ----
 /// Hold back what drives bodies into an impact: w->probe holds the impacts (none: everything is suspected),

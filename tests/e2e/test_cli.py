@@ -257,6 +257,46 @@ class PrivateDaemon(Case):
         self.assertIn("closer than their thickness", done.stdout)
         answer = json.loads(self.run_qpc(0, "check", close, "--json", *data).stdout)
         self.assertEqual(len(answer["close_pairs"]), 1)
+        scene = json.loads(close.read_text())
+        close.write_text(json.dumps({**scene, "start": "push-out"}))
+        done = self.run_qpc(0, "check", close, *data)
+        self.assertIn("pushed out: 1 nodes moved, by up to 0.05", done.stdout)
+        close.write_text(json.dumps({**scene, "start": "push-out", "start_push_limit": 0.01}))
+        self.assertIn("start_push_limit", self.run_qpc(4, "check", close, *data).stderr)
+
+    def test_what_is_wrong_with_a_file_is_4_and_names_it(self):
+        data = ["--data", self.folder / "data"]
+        cable = {"name": "c", "kind": "cable", "nodes": [[0, 1, 0], [0.1, 1, 0]], "mass": 1,
+                 "stiffness": 10, "radius": 0.01}
+        flat = self.folder / "flat.obj"
+        flat.write_text("v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n")
+        static = {"kind": "static", "name": "s"}
+        scenes = {
+            "unknown hash": [cable, {**static, "mesh": {"sha256": "ab" * 32}}],
+            "no area": [cable, {**static, "mesh": {"file": "flat.obj"}}],
+            "too many triangles": [cable, {**static, "mesh": {"generate": {
+                "kind": "box", "triangles": 120000}}}],
+        }
+        for name, bodies in scenes.items():
+            with self.subTest(name=name):
+                scene = write_scene(self.folder, bodies=bodies)
+                with Daemon("--max-elements", "100000") as daemon:
+                    at = ["--server", daemon.server]
+                    for command in ("check", "run"):
+                        done = self.run_qpc(4, command, scene, *at)
+                        self.assertIn(str(scene), done.stderr)
+        done = self.run_qpc(4, "upload", flat, *data)
+        self.assertIn("flat.obj", done.stderr)
+        once = write_scene(self.folder, bodies=[cable], constraints=[
+            {"kind": "fixed", "body": "c", "nodes": [0, -2, 0, 1, 1]}])
+        self.run_qpc(0, "check", once, *data)  # naming a node twice is harmless
+        beyond = write_scene(self.folder, bodies=[cable], constraints=[
+            {"kind": "fixed", "body": "c", "nodes": [0, 2]}])
+        self.assertIn("constraints[0].nodes", self.run_qpc(4, "check", beyond, "--json", *data).stdout)
+        with Daemon("--max-worlds", "1") as daemon:  # not the scene's fault
+            scene = write_scene(self.folder)
+            self.run_qpc(0, "run", scene, "--steps", 1, "--keep", "--server", daemon.server)
+            self.run_qpc(1, "run", scene, "--steps", 1, "--server", daemon.server)
 
     def test_ctrl_c_stops_between_steps_and_is_130(self):
         data = self.folder / "data"
@@ -322,7 +362,7 @@ class WithServer(Case):
             self.run_qpc(0, "check", by_hash, *at)
             wrong = write_scene(self.folder, bodies=[
                 {"kind": "static", "mesh": {"sha256": "0" * 64}}])
-            self.run_qpc(1, "check", wrong, *at)
+            self.run_qpc(4, "check", wrong, *at)
 
     def test_a_recording_that_lost_something_is_told(self):
         # A run of 20 nodes writes about 1 MB in 2000 steps; the daemon may write files of 600 KB.
@@ -352,7 +392,7 @@ class WithServer(Case):
             self.run_qpc(0, "mesh", "sphere", "--triangles", "5000", "-o", mesh)
             self.run_qpc(0, "upload", mesh, *at)
             self.run_qpc(0, "mesh", "sphere", "--triangles", "5002", "-o", mesh)
-            self.assertIn("5002", self.run_qpc(1, "upload", mesh, *at).stderr)
+            self.assertIn("5002", self.run_qpc(4, "upload", mesh, *at).stderr)
             from qpcollide import connect, scene
             with connect(daemon.server) as client:
                 arrays = scene.generate_mesh({"kind": "box", "triangles": 4998})
@@ -473,6 +513,23 @@ class Scripted(Case):
         self.assertNotEqual(steps[0]["key"], steps[1]["key"])
         self.assertEqual(self.asked[-1][0], "world.destroy")
 
+    def test_a_step_that_is_not_proven_is_5(self):
+        reply = self.step(10)
+        reply["summary"].update(not_proven=2, ccd_uncertain=3)
+        at = self.serve([self.step(5), reply])
+        done = self.run_qpc(5, "run", self.scene(), "--steps", 10, "--server", at)
+        self.assertIn("NOT PROVEN 2, unknown 5", done.stdout)
+        self.assertIn("2 steps are not proven", done.stderr)
+        self.assertNotIn("failed", done.stderr)
+        reply = self.step(10)
+        reply["summary"].update(not_proven=0)
+        at = self.serve([reply])
+        done = self.run_qpc(0, "run", self.scene(), "--steps", 10, "--server", at, "--json")
+        self.assertEqual(json.loads(done.stdout)["not_proven"], 0)
+        at = self.serve([self.step(10)])  # a server that does not say it
+        done = self.run_qpc(0, "run", self.scene(), "--steps", 10, "--server", at, "--json")
+        self.assertIsNone(json.loads(done.stdout)["not_proven"])
+
     def test_a_server_that_drains_is_1(self):
         at = self.serve([self.step(4, "draining")])
         done = self.run_qpc(1, "run", self.scene(), "--steps", 10, "--server", at, "--json")
@@ -581,7 +638,7 @@ class Schema(unittest.TestCase):
                               "contacts": False, "diagnostics": True, "substeps": True,
                               "full": "drop"}}
         scene = {
-            "name": "all", "dt": 0.01, "gravity": [0, 0, -9], "integrator": "implicit-euler",
+            "name": "all", "start": "push-out", "start_push_limit": 0.05, "dt": 0.01, "gravity": [0, 0, -9], "integrator": "implicit-euler",
             **numbers,
             "bodies": [
                 {"kind": "cable", "name": "c", "nodes": [[0, 0, 5], [0.1, 0, 5]],

@@ -1,6 +1,6 @@
-/// Random and nasty scenes from a number: cables of all shapes, masses and stiffnesses over, under and
-/// between meshes that are spiked, thin, broken or driven, and the controls that come while they run.
-/// The same number gives the same scene and the same controls. Memory by malloc.
+/// Random and nasty scenes from a number: cables of all shapes, masses and stiffnesses over, under
+/// and between meshes that are spiked, thin, broken or driven, and the controls that come while
+/// they run. The same number gives the same scene and the same controls. Memory by malloc.
 #ifndef QPC_TESTS_PROPERTY_RANDOM_WORLD_H
 #define QPC_TESTS_PROPERTY_RANDOM_WORLD_H
 
@@ -25,15 +25,15 @@ typedef struct random_world {
     random_family family;
     char *scene; // JSON, wire form
     int steps;
-    bool implicit;          // the energy test applies
-    int cables, nodes;      // nodes of the cables
-    int pinned;             // cables with a fixed first node
-    bool pin[8];            // by cable
-    bool two_pins[8];       // the last node is fixed as well
-    int kinematic;          // bodies "k0", "k1", ...
-    double size;            // m, of the cables
+    bool implicit;     // the energy test applies
+    int cables, nodes; // nodes of the cables
+    int pinned;        // cables with a fixed first node
+    bool pin[8];       // by cable
+    bool two_pins[8];  // the last node is fixed as well
+    int kinematic;     // bodies "k0", "k1", ...
+    double size;       // m, of the cables
     double dt;
-    double mass[8];         // kg, of the lightest particle of each cable
+    double mass[8]; // kg, of the lightest particle of each cable
 } random_world;
 
 const char *random_family_name(random_family family);

@@ -76,9 +76,8 @@ static inline oracle oracle_read(const char *name, int result, int item) {
     oracle o = {0};
     const qpc_value *v = qpc_map_get(r, "value");
     assert_non_null(v);
-    int columns = v->kind == QPC_LIST && v->list.items[0].kind == QPC_LIST
-                      ? v->list.items[0].list.count
-                      : 1;
+    int columns =
+        v->kind == QPC_LIST && v->list.items[0].kind == QPC_LIST ? v->list.items[0].list.count : 1;
     if (v->kind == QPC_LIST) {
         assert_ok(qpc_read_matrix(v, "value", columns, 10000, &values, &count, &err), &err);
         assert_true(item < count * columns);

@@ -44,7 +44,8 @@ static void a_pinned_node_in_the_path_of_a_plate_holds_the_plate_back(void **sta
         assert_true(r->max_speed < 20);
         assert_true((r->failsafe > 0) == (r->failsafe_scale < 1));
         assert_true((r->failsafe > 0) == (r->outcome == QPC_STEP_FAILSAFE));
-        if (r->failsafe > 0) assert_true(r->toi_margin <= 1);
+        assert_int_equal(r->proven, 1);
+        assert_true(r->toi_margin > 0 && r->toi_margin <= 1);
         held += r->failsafe > 0;
         if (i > 60) assert_int_equal(r->halvings, 0); // what contradicts still is not halved first
     }

@@ -337,7 +337,7 @@ class Client:
         return World(self, reply["world"], reply)
 
     def check_scene(self, scene):
-        """What world.create would say, without a world: warnings, close_pairs, bodies."""
+        """What world.create would say, without a world: warnings, close_pairs, bodies, moved_nodes."""
         return self.call("world.create", scene=scene, dry_run=True)
 
     def world(self, number):

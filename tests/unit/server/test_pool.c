@@ -2,6 +2,7 @@
 #include "server/bridge.h"
 #include "server/pool.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -81,6 +82,42 @@ static void every_task_runs_exactly_as_often_as_it_was_pushed(void **state) {
     }
 }
 
+typedef struct sliced {
+    qpc_task task; // first
+    qpc_pool *pool;
+    _Atomic int inside, slices, done;
+} sliced;
+
+static void meet(void *data, int32_t slice) {
+    sliced *s = data;
+    (void)slice;
+    atomic_fetch_add(&s->inside, 1);
+    while (atomic_load(&s->inside) < 2) sched_yield(); // the first slice waits for a second thread
+    atomic_fetch_add(&s->slices, 1);
+}
+
+static void run_sliced(qpc_task *task) {
+    sliced *s = (sliced *)(void *)task;
+    qpc_parallel_run(qpc_pool_parallel(s->pool), 8, meet, s);
+    atomic_store(&s->done, 1);
+}
+
+static void workers_without_a_task_help_with_slices(void **state) {
+    (void)state;
+    for (int spin = 0; spin <= 50; spin += 50) {
+        qpc_pool_options options = {.workers = 2, .spin_us = spin};
+        qpc_pool *pool = NULL;
+        assert_int_equal(qpc_pool_create(&options, &pool, NULL), QPC_OK);
+        for (int round = 0; round < 200; round++) {
+            sliced s = {.task.run = run_sliced, .pool = pool};
+            qpc_pool_push(pool, &s.task);
+            while (!atomic_load(&s.done)) sched_yield();
+            assert_int_equal(s.slices, 8);
+        }
+        qpc_pool_destroy(pool);
+    }
+}
+
 static void a_pool_of_nonsense_is_refused(void **state) {
     (void)state;
     qpc_pool_options options = {.workers = -1};
@@ -156,6 +193,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_run_in_the_order_they_came),
         cmocka_unit_test(every_task_runs_exactly_as_often_as_it_was_pushed),
+        cmocka_unit_test(workers_without_a_task_help_with_slices),
         cmocka_unit_test(a_pool_of_nonsense_is_refused),
         cmocka_unit_test(posts_arrive_in_the_order_of_each_sender),
     };

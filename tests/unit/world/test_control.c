@@ -196,9 +196,43 @@ static void after_warm_up_a_step_allocates_nothing(void **state) {
     qpc_world_destroy(w);
 }
 
+static void every_place_of_a_control_begins_with_control(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *where;
+    } cases[] = {
+        {"{'force':[]}", "control.force"},
+        {"{'forces':1}", "control.forces"},
+        {"{'forces':[1]}", "control.forces[0]"},
+        {"{'forces':[{'body':'c','force':[0,0,0]},{'body':'d','force':[0,0,0]}]}", "control.forces[1].body"},
+        {"{'forces':[{'body':'c','forc':[0,0,0]}]}", "control.forces[0].forc"},
+        {"{'forces':[{'body':'c','nodes':[7],'force':[0,0,0]}]}", "control.forces[0].nodes[0]"},
+        {"{'targets':[{'body':'c','node':1,'position':[0,0,0]}]}", "control.targets[0].node"},
+        {"{'motions':[{'body':'c','velocity':[0,0,0]}]}", "control.motions[0]"},
+        {"{'clear_forces':2}", "control.clear_forces"},
+        {"{'parameters':3}", "control.parameters"},
+        {"{'parameters':{'dt':-1}}", "control.parameters.dt"},
+        {"{'parameters':{'solver':{'newton':-1}}}", "control.parameters.solver.newton"},
+        {"[]", "control"},
+    };
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    assert_ok(world_of("{'bodies':[" CABLE "],'constraints':[{'kind':'fixed','body':'c','nodes':[0]}]}", &w, NULL, &err), &err);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        qpc_mesh *mesh = floor_mesh();
+        qpc_value v = scene_of(cases[i].text, mesh);
+        assert_int_equal(qpc_world_control(w, &v, &err), QPC_ERR_INVALID);
+        assert_string_equal(err.where, cases[i].where);
+        qpc_value_fini(&v);
+        qpc_mesh_unref(mesh);
+    }
+    qpc_world_destroy(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_force_accelerates_its_node_as_implicit_euler_says),
+        cmocka_unit_test(every_place_of_a_control_begins_with_control),
         cmocka_unit_test(a_fixed_node_goes_exactly_where_its_target_is),
         cmocka_unit_test(the_reaction_of_a_hanging_cable_is_its_weight),
         cmocka_unit_test(a_resting_particle_is_carried_by_its_weight),

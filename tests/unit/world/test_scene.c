@@ -63,6 +63,22 @@ static void numbers_out_of_range_are_refused_by_place(void **state) {
             QPC_ERR_INVALID, "not both");
 }
 
+static void a_node_may_be_fixed_under_two_names(void **state) {
+    (void)state;
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    int32_t count;
+    const int32_t *node;
+    assert_ok(world_of("{'bodies':[{'kind':'cable','name':'p','nodes':[[0,1,0]],'mass':1,'radius':0.1}],"
+                       "'constraints':[{'kind':'fixed','body':'p','nodes':[0,-1,0]},{'kind':'fixed','body':'p','nodes':[-1]}]}",
+                       &w, NULL, &err), &err);
+    (void)qpc_world_reactions(w, &node, &count);
+    assert_int_equal(count, 1);
+    qpc_world_destroy(w);
+    assert_fails(world_of("{'gravty':1,'bodies':[" CABLE "]}", &w, NULL, &err), QPC_ERR_INVALID, &err, "gravity");
+    assert_string_equal(err.where, "gravty"); // places in scenes begin inside the scene
+}
+
 static void values_that_are_not_finite_are_refused(void **state) {
     (void)state;
     qpc_mesh *mesh = floor_mesh();
@@ -145,6 +161,7 @@ int main(void) {
         cmocka_unit_test(a_scene_gives_its_bodies_in_order),
         cmocka_unit_test(unknown_keys_name_the_nearest_known_one),
         cmocka_unit_test(numbers_out_of_range_are_refused_by_place),
+        cmocka_unit_test(a_node_may_be_fixed_under_two_names),
         cmocka_unit_test(values_that_are_not_finite_are_refused),
         cmocka_unit_test(bodies_that_intersect_at_the_start_are_listed),
         cmocka_unit_test(the_scene_hash_sees_what_changes_bits_and_nothing_else),

@@ -1,0 +1,256 @@
+/// Walk over the pairs that the broad phase of surfaces leaves; see sheets.h.
+///
+/// One job a slice of the broad phase: pairs are gathered in chunks, the batch filter proves most
+/// of them apart, the rest is tested one by one. A slice writes to its own place; places are joined
+/// in slice order, so that contacts have the same bits on any number of threads. The filter works
+/// at the reach of the boxes, which is beyond what any test can report: it changes no result.
+#include "engine/collision/sheets.h"
+
+#include "base/mem.h"
+#include "engine/collision/features.h"
+#include "engine/collision/filter.h"
+
+enum { CHUNK = 64, BLOCKS = CHUNK / QPC_FILTER_LANES };
+
+struct qpc_sheets {
+    qpc_broad *broad;
+    qpc_sheet_slice *slices; // (slice_capacity)
+    int32_t slice_capacity;
+};
+
+typedef enum purpose { PROXIMITY, MOTION, GAP } purpose;
+
+typedef struct walk {
+    const qpc_detector *det;
+    purpose purpose;
+    const double *x0, *x1;
+    double reach, factor; // in separations
+} walk;
+
+qpc_status qpc_sheets_create(const qpc_detector *det, const double *x, qpc_sheets **ret,
+                             qpc_error *err) {
+    qpc_sheets *sheets = qpc_calloc(1, sizeof *sheets);
+    qpc_broad_surface *defs = qpc_alloc_array((size_t)det->mesh_count, sizeof *defs);
+    qpc_status status = QPC_OK;
+    if (sheets == NULL || defs == NULL)
+        status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a detector");
+    for (int32_t i = 0; i < det->mesh_count && status == QPC_OK; i++) {
+        const qpc_mesh_part *m = &det->meshes[i];
+        defs[i] = (qpc_broad_surface){
+            .motion = m->motion, .first_node = m->first_node, .mesh = m->mesh, .radius = m->radius};
+    }
+    if (status == QPC_OK)
+        status =
+            qpc_broad_create(defs, det->mesh_count, x, det->max_candidates, &sheets->broad, err);
+    qpc_free(defs);
+    if (status == QPC_OK)
+        *ret = sheets;
+    else
+        qpc_sheets_destroy(sheets);
+    return status;
+}
+
+void qpc_sheets_destroy(qpc_sheets *sheets) {
+    if (sheets == NULL) return;
+    qpc_broad_destroy(sheets->broad);
+    for (int32_t i = 0; i < sheets->slice_capacity; i++) qpc_array_fini(&sheets->slices[i].found);
+    qpc_free(sheets->slices);
+    qpc_free(sheets);
+}
+
+const qpc_broad *qpc_sheets_broad(const qpc_sheets *sheets) {
+    return sheets->broad;
+}
+
+// ---- from numbers to features ----
+
+/// Meshes are few and pairs come in runs: `last` is tried first.
+static const qpc_mesh_part *mesh_of_node(const qpc_detector *det, const qpc_mesh_part *last,
+                                         int32_t node) {
+    if (node - last->first_node >= 0 && node - last->first_node < last->node_count) return last;
+    const qpc_mesh_part *m = det->meshes;
+    while (node - m->first_node < 0 || node - m->first_node >= m->node_count) m++;
+    return m;
+}
+
+static const qpc_mesh_part *mesh_of_triangle(const qpc_detector *det, const qpc_mesh_part *last,
+                                             int32_t triangle) {
+    if (triangle - last->triangle_base >= 0 &&
+        triangle - last->triangle_base < last->triangle_count)
+        return last;
+    const qpc_mesh_part *m = det->meshes;
+    while (triangle - m->triangle_base >= m->triangle_count) m++;
+    return m;
+}
+
+static const qpc_mesh_part *mesh_of_edge(const qpc_detector *det, const qpc_mesh_part *last,
+                                         int32_t edge) {
+    if (edge - last->sheet_edge_base >= 0 && edge - last->sheet_edge_base < last->edge_count)
+        return last;
+    const qpc_mesh_part *m = det->meshes;
+    while (edge - m->sheet_edge_base >= m->edge_count) m++;
+    return m;
+}
+
+/// last: meshes of the pair before.
+static void make_pair(const qpc_detector *det, qpc_pair numbers, bool vt,
+                      const qpc_mesh_part *last[2], qpc_sheet_pair *ret) {
+    ret->vt = vt;
+    if (vt) {
+        const qpc_mesh_part *i = last[0] = mesh_of_node(det, last[0], numbers.a);
+        const qpc_mesh_part *j = last[1] = mesh_of_triangle(det, last[1], numbers.b);
+        ret->feature[0] = numbers.a - i->first_node;
+        ret->feature[1] = numbers.b - j->triangle_base;
+        ret->node[0] = numbers.a;
+        for (int k = 0; k < 3; k++)
+            ret->node[1 + k] = j->first_node + j->triangles[3 * (int64_t)ret->feature[1] + k];
+    } else {
+        int32_t number[2] = {numbers.a, numbers.b};
+        if (numbers.b < numbers.a) number[0] = numbers.b, number[1] = numbers.a;
+        for (int s = 0; s < 2; s++) {
+            last[s] = mesh_of_edge(det, last[s], number[s]);
+            ret->feature[s] = number[s] - last[s]->sheet_edge_base;
+            for (int k = 0; k < 2; k++)
+                ret->node[2 * s + k] =
+                    last[s]->first_node + qpc_edge_nodes(last[s], ret->feature[s])[k];
+        }
+    }
+    for (int s = 0; s < 2; s++) ret->mesh[s] = last[s];
+    ret->separation = last[0]->radius + last[1]->radius;
+    ret->near_self = qpc_sheet_near_self(ret);
+    if (ret->near_self) ret->separation *= 0.01;
+}
+
+// ---- the walk ----
+
+static void test(const walk *w, const qpc_sheet_pair *pair, qpc_sheet_slice *out) {
+    if (w->purpose == PROXIMITY)
+        qpc_sheet_proximity(pair, w->x0, w->reach, out);
+    else if (w->purpose == MOTION)
+        qpc_sheet_motion(pair, w->x0, w->x1, w->factor, out);
+    else
+        qpc_sheet_gap(pair, w->x0, out);
+}
+
+static void walk_pairs(const walk *w, const qpc_pairs *pairs, bool vt, qpc_sheet_slice *out) {
+    const qpc_mesh_part *last[2] = {w->det->meshes, w->det->meshes};
+    qpc_sheet_pair pair[CHUNK];
+    qpc_filter_block block[BLOCKS];
+    uint8_t open[BLOCKS];
+    memset(block, 0, sizeof block);
+    out->counts.candidates += (uint64_t)pairs->count;
+    for (int32_t at = 0; at < pairs->count;) {
+        int32_t n = 0;
+        for (; n < CHUNK && at < pairs->count; at++) {
+            qpc_vec3 p[4], q[4];
+            make_pair(w->det, pairs->data[at], vt, last, &pair[n]);
+            if (w->purpose == GAP && pair[n].near_self) continue;
+            for (int k = 0; k < 4; k++) {
+                p[k] = qpc_node(w->x0, pair[n].node[k]);
+                q[k] = qpc_node(w->x1, pair[n].node[k]);
+            }
+            double reach = w->purpose == GAP ? out->best : w->reach;
+            qpc_filter_put(&block[n / QPC_FILTER_LANES], n % QPC_FILTER_LANES, p, q,
+                           reach * pair[n].separation);
+            n++;
+        }
+        if (vt)
+            qpc_filter_vt(block, n, open);
+        else
+            qpc_filter_ee(block, n, open);
+        for (int32_t i = 0; i < n; i++)
+            if (open[i / QPC_FILTER_LANES] >> i % QPC_FILTER_LANES & 1) test(w, &pair[i], out);
+    }
+}
+
+static void walk_slice(void *data, int32_t slice) {
+    const walk *w = data;
+    const qpc_sheets *sheets = w->det->sheets;
+    qpc_sheet_slice *out = &sheets->slices[slice];
+    walk_pairs(w, qpc_broad_vt(sheets->broad, slice), true, out);
+    walk_pairs(w, qpc_broad_ee(sheets->broad, slice), false, out);
+}
+
+static void add_counts(qpc_detect_counts *sum, const qpc_detect_counts *c) {
+    sum->candidates += c->candidates;
+    sum->vt_tests += c->vt_tests;
+    sum->ee_tests += c->ee_tests;
+    sum->hits += c->hits;
+    sum->ccd_iterations += c->ccd_iterations;
+}
+
+qpc_status qpc_sheets_update(qpc_detector *det, const double *x0, const double *x1, double reach,
+                             qpc_error *err) {
+    qpc_broad *broad = det->sheets->broad;
+    qpc_status status = qpc_broad_update(broad, x0, x1, reach, det->parallel, err);
+    qpc_broad_counts counts = qpc_broad_get_counts(broad);
+    det->counts.box_tests += counts.box_tests;
+    det->counts.list_rebuilds += counts.list_builds;
+    qpc_broad_counts_reset(broad);
+    return status;
+}
+
+static qpc_status run(qpc_detector *det, const walk *w, double best, qpc_error *err) {
+    qpc_sheets *sheets = det->sheets;
+    qpc_status status = qpc_sheets_update(det, w->x0, w->x1, w->reach, err);
+    if (status != QPC_OK) return status;
+    int32_t count = qpc_broad_slice_count(sheets->broad);
+    if (count > sheets->slice_capacity) {
+        qpc_sheet_slice *grown = qpc_realloc_array(sheets->slices, (size_t)count, sizeof *grown);
+        if (grown == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for contacts");
+        memset(grown + sheets->slice_capacity, 0,
+               (size_t)(count - sheets->slice_capacity) * sizeof *grown);
+        sheets->slices = grown;
+        sheets->slice_capacity = count;
+    }
+    for (int32_t i = 0; i < count; i++) {
+        qpc_sheet_slice *s = &sheets->slices[i];
+        s->found.count = 0;
+        s->counts = (qpc_detect_counts){0};
+        s->best = best;
+        s->full = false;
+    }
+    walk copy = *w;
+    qpc_parallel_run(det->parallel, count, walk_slice, &copy);
+    int64_t total = det->raw.count;
+    bool full = false;
+    for (int32_t i = 0; i < count; i++) {
+        add_counts(&det->counts, &sheets->slices[i].counts);
+        full |= sheets->slices[i].full;
+        total += sheets->slices[i].found.count;
+    }
+    if (full || !qpc_array_reserve(&det->raw, total))
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for contacts");
+    for (int32_t i = 0; i < count; i++) {
+        const qpc_contacts *found = &sheets->slices[i].found;
+        if (found->count == 0) continue;
+        memcpy(det->raw.data + det->raw.count, found->data,
+               (size_t)found->count * sizeof *found->data);
+        det->raw.count += found->count;
+    }
+    return QPC_OK;
+}
+
+qpc_status qpc_sheets_proximity(qpc_detector *det, const double *x, double reach, qpc_error *err) {
+    if (det->sheets == NULL) return QPC_OK;
+    walk w = {.det = det, .purpose = PROXIMITY, .x0 = x, .x1 = x, .reach = reach};
+    return run(det, &w, 0, err);
+}
+
+qpc_status qpc_sheets_motion(qpc_detector *det, const double *x0, const double *x1, double reach,
+                             double factor, qpc_error *err) {
+    if (det->sheets == NULL) return QPC_OK;
+    walk w = {.det = det, .purpose = MOTION, .x0 = x0, .x1 = x1, .reach = reach, .factor = factor};
+    return run(det, &w, 0, err);
+}
+
+qpc_status qpc_sheets_gap(qpc_detector *det, const double *x, double reach, double *best,
+                          qpc_error *err) {
+    if (det->sheets == NULL) return QPC_OK;
+    walk w = {.det = det, .purpose = GAP, .x0 = x, .x1 = x, .reach = reach};
+    qpc_status status = run(det, &w, *best, err);
+    if (status != QPC_OK) return status;
+    for (int32_t i = 0; i < qpc_broad_slice_count(det->sheets->broad); i++)
+        if (det->sheets->slices[i].best < *best) *best = det->sheets->slices[i].best;
+    return QPC_OK;
+}

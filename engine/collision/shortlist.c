@@ -1,0 +1,177 @@
+/// Candidates near one place: what is left of the lists when every chain vertex stays in its tight
+/// box.
+///
+/// A step asks several times about nearly the same positions (predicted ends and the end itself). A
+/// tight box is where a vertex is asked about first, and a little to all sides. Box, plane,
+/// direction and cone tests over these boxes are made once; as long as the boxes hold, only what
+/// passed is walked. That is complete by itself, so fat boxes and lists are not looked at
+/// meanwhile. Motions that leave the boxes walk the lists, and leave the choice as it is.
+#include "engine/collision/walk.h"
+
+#include "base/mem.h"
+
+static const double margin = 0.15;    // of the radius: what a tight box has to spare on all sides
+static const double slow_step = 0.25; // of the radius: motions below it are led by two more of them
+
+bool qpc_shortlist_hold(qpc_detector *det, const double *x0, const double *x1, double reach) {
+    bool hold = det->near_valid && reach <= det->near_reach;
+    for (int32_t i = 0; i < det->chain_count; i++) {
+        const qpc_chain_part *c = &det->chains[i];
+        const double *p0 = x0 + 3 * (int64_t)c->first_node, *p1 = x1 + 3 * (int64_t)c->first_node;
+        for (int32_t f = c->feature_base; f < c->feature_base + c->node_count; f++) {
+            hold = hold && qpc_dbox_holds(&det->tight[f], p0) && qpc_dbox_holds(&det->tight[f], p1);
+            if (x0 != x1) {
+                qpc_vec3 motion = v3_sub(v3_load(p1), v3_load(p0));
+                if (isfinite(motion.x + motion.y + motion.z)) det->last_motion[f] = motion;
+            }
+            p0 += 3;
+            p1 += 3;
+        }
+    }
+    return hold;
+}
+
+qpc_dbox qpc_tight_box(const qpc_chain_part *c, const double *p, qpc_vec3 motion) {
+    qpc_dbox b = qpc_dbox_empty();
+    double step = fmax(fabs(motion.x), fmax(fabs(motion.y), fabs(motion.z)));
+    qpc_dbox_add(&b, p);
+    if (step < slow_step * c->radius)
+        qpc_dbox_add(&b,
+                     (double[3]){p[0] + 2 * motion.x, p[1] + 2 * motion.y, p[2] + 2 * motion.z});
+    return qpc_dbox_grow(&b, margin * c->radius);
+}
+
+/// A chain feature that stays within tight boxes (two for an edge), as seen by one mesh.
+static void face_mesh(qpc_side *s, const qpc_mesh_part *m, const qpc_dbox *a, const qpc_dbox *b,
+                      double reach) {
+    s->mesh = m;
+    s->exact = qpc_dbox_join(a, b);
+    s->exact = qpc_dbox_grow(&s->exact, reach);
+    double old = m->moving ? m->slack + 1e-6 * m->size : 0;
+    qpc_dbox around = qpc_dbox_grow(&s->exact, old);
+    s->box = qpc_fbox_around(around.lo, around.hi, m->origin);
+    if (m->moving) return;
+    // Centres of the boxes stand for the vertices; half a diagonal goes into the reach.
+    double size = m->size, far = 0;
+    s->points = a == b ? 1 : 2;
+    for (int32_t i = 0; i < 2; i++) {
+        const qpc_dbox *box = i == 0 ? a : b;
+        qpc_vec3 low = v3_load(box->lo), high = v3_load(box->hi);
+        s->p[i] = v3_sub(v3_scale(0.5, v3_add(low, high)), v3_load(m->origin));
+        far = fmax(far, 0.5 * v3_norm(v3_sub(high, low)));
+        size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z) + far);
+    }
+    s->p[2] = s->p[3] = s->p[1];
+    s->far = far * (1 + 1e-12) + 64 * DBL_EPSILON * size;
+    qpc_side_finish(s, reach + far * (1 + 1e-12), size, a != b);
+}
+
+/// The cones would reject a mesh feature from everywhere in the tight boxes.
+static bool no_feature(const qpc_side *s, const double *x, int32_t i, bool edge) {
+    const qpc_mesh_part *m = s->mesh;
+    const int32_t *v = edge ? qpc_edge_nodes(m, i) : m->triangles + 3 * (int64_t)i;
+    qpc_vec3 p[4], origin = v3_load(m->origin);
+    for (int k = 0; k < 2; k++) p[k] = v3_add(s->p[k], origin);
+    if (edge) {
+        p[2] = qpc_node(x, m->first_node + v[0]);
+        return qpc_behind_edge(m, i, p, s->beyond, s->far);
+    }
+    for (int k = 0; k < 3; k++) p[1 + k] = qpc_node(x, m->first_node + v[k]);
+    return qpc_beside_triangle(m, i, p, s->beyond, s->far);
+}
+
+static bool push(qpc_detector *det, int32_t *used, int32_t item) {
+    if (*used == det->near_capacity) {
+        int64_t capacity = 2 * (int64_t)det->near_capacity + 1024;
+        if (capacity > INT32_MAX) return false;
+        int32_t *grown = qpc_realloc_array(det->near_items, (size_t)capacity, sizeof *grown);
+        if (grown == NULL) return false;
+        det->near_items = grown;
+        det->near_capacity = (int32_t)capacity;
+    }
+    det->near_items[(*used)++] = item;
+    return true;
+}
+
+/// Mesh features near one chain feature; edge: of edge k, else of vertex k.
+static bool choose_mesh(qpc_detector *det, const double *x, const qpc_chain_part *c, int32_t k,
+                        double reach, bool edge, int32_t *used) {
+    int32_t f = c->feature_base + k, g = edge && k + 1 < c->node_count ? f + 1 : f;
+    const qpc_list *l = edge ? &det->ee[f] : &det->vt[f];
+    const int32_t *item = det->items + l->start;
+    qpc_list *to = edge ? &det->near_ee[f] : &det->near_vt[f];
+    qpc_side s = {0};
+    s.mesh = NULL;
+    to->start = *used;
+    det->counts.box_tests += (uint64_t)l->count;
+    for (int32_t q = 0; q < l->count; q++) {
+        const qpc_mesh_part *m = qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], edge);
+        if (m != s.mesh)
+            face_mesh(&s, m, &det->tight[f], &det->tight[g], reach * (c->radius + m->radius));
+        int32_t i = item[q] - (edge ? m->edge_base : m->triangle_base);
+        // A moving mesh's boxes are good for all it may do before they are made anew.
+        bool reached =
+            edge && !m->moving
+                ? qpc_edge_in_reach(&s, i)
+                : qpc_fbox_overlap(edge ? &m->edge_box[i] : &m->triangle_box[i], &s.box) &&
+                      (m->moving || qpc_near_plane(&s, i));
+        if (!reached) continue;
+        if (!m->moving && no_feature(&s, x, i, edge)) continue;
+        if (!push(det, used, item[q])) return false;
+    }
+    to->count = *used - to->start;
+    return true;
+}
+
+static bool choose_chain(qpc_detector *det, const qpc_chain_part *c, int32_t k, double reach,
+                         int32_t *used) {
+    int32_t f = c->feature_base + k;
+    const qpc_list *l = &det->cc[f];
+    const int32_t *item = det->items + l->start;
+    det->near_cc[f].start = *used;
+    det->counts.box_tests += (uint64_t)l->count;
+    for (int32_t q = 0; q < l->count; q++) {
+        if (item[q] <= f || !qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
+        const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
+        if (o == c && qpc_chain_near_self(c, k, item[q] - o->feature_base)) {
+            // These keep a hundredth of the separation only.
+            qpc_dbox near = qpc_dbox_grow(&det->edge_now[f], -1.98 * reach * c->radius);
+            if (!qpc_dbox_overlap(&near, &det->edge_now[item[q]])) continue;
+        }
+        if (!push(det, used, item[q])) return false;
+    }
+    det->near_cc[f].count = *used - det->near_cc[f].start;
+    return true;
+}
+
+qpc_status qpc_shortlist_make(qpc_detector *det, const double *x, double reach, qpc_error *err) {
+    for (int32_t f = 0; f < det->feature_count; f++) {
+        const qpc_chain_part *c = &det->chains[det->feature_chain[f]];
+        det->tight[f] = qpc_tight_box(c, x + 3 * (int64_t)(c->first_node + f - c->feature_base),
+                                      det->last_motion[f]);
+    }
+    if (reach <= QPC_COVER) reach = det->usual_reach = fmax(reach, det->usual_reach);
+    bool ok = true;
+    int32_t used = 0;
+    det->near_valid = false;
+    for (int32_t i = 0; i < det->chain_count; i++) {
+        const qpc_chain_part *c = &det->chains[i];
+        for (int32_t k = 0; k < c->edge_count; k++) {
+            int32_t f = c->feature_base + k, g = k + 1 < c->node_count ? f + 1 : f;
+            qpc_dbox hull = qpc_dbox_join(&det->tight[f], &det->tight[g]);
+            det->edge_now[f] = qpc_dbox_grow(&hull, reach * c->radius * (1 + 1e-12));
+        }
+    }
+    for (int32_t i = 0; i < det->chain_count && ok; i++) {
+        const qpc_chain_part *c = &det->chains[i];
+        for (int32_t k = 0; k < c->node_count && ok; k++) {
+            ok = choose_mesh(det, x, c, k, reach, false, &used);
+            if (ok && k < c->edge_count) ok = choose_mesh(det, x, c, k, reach, true, &used);
+            if (ok && k < c->edge_count) ok = choose_chain(det, c, k, reach, &used);
+        }
+    }
+    if (!ok) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for candidate lists");
+    det->near_reach = reach;
+    det->near_valid = true;
+    return QPC_OK;
+}

@@ -1,0 +1,33 @@
+/// Included before each file of the broad phase to compile it once more, without SSE, under names of
+/// its own: a test holds both forms together.
+#define QPC_PORTABLE_LANES 1
+#define qpc_boxtree_init portable_boxtree_init
+#define qpc_boxtree_fini portable_boxtree_fini
+#define qpc_boxtree_bytes portable_boxtree_bytes
+#define qpc_boxtree_centres portable_boxtree_centres
+#define qpc_boxtree_build portable_boxtree_build
+#define qpc_boxtree_set_leaf portable_boxtree_set_leaf
+#define qpc_boxtree_fit portable_boxtree_fit
+#define qpc_boxtree_check portable_boxtree_check
+#define qpc_broad_create portable_broad_create
+#define qpc_broad_destroy portable_broad_destroy
+#define qpc_broad_update portable_broad_update
+#define qpc_broad_forget portable_broad_forget
+#define qpc_broad_slice_count portable_broad_slice_count
+#define qpc_broad_vt portable_broad_vt
+#define qpc_broad_ee portable_broad_ee
+#define qpc_broad_triangle portable_broad_triangle
+#define qpc_broad_edge portable_broad_edge
+#define qpc_broad_node_surface portable_broad_node_surface
+#define qpc_broad_get_counts portable_broad_get_counts
+#define qpc_broad_counts_reset portable_broad_counts_reset
+#define qpc_broad_bytes portable_broad_bytes
+#define qpc_broad_check portable_broad_check
+#define qpc_broad_not_finite portable_broad_not_finite
+#define qpc_broad_build portable_broad_build
+#define qpc_broad_boxes portable_broad_boxes
+#define qpc_broad_fatten portable_broad_fatten
+#define qpc_broad_is_far portable_broad_is_far
+#define qpc_broad_choose_origin portable_broad_choose_origin
+#define qpc_broad_list portable_broad_list
+#define qpc_broad_filter portable_broad_filter
