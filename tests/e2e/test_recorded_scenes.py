@@ -1,4 +1,4 @@
-"""Every example scene through daemon and disk: `qpc run` records it with sub-steps in float64, and
+"""The example scenes through daemon and disk: `qpc run` records it with sub-steps in float64, and
 qpc-run-check asks of the run file whether anything crossed."""
 
 import json
@@ -50,6 +50,12 @@ class RecordedScenes(unittest.TestCase):
 
     def test_cylinder(self):
         self.record_and_check("cylinder")
+
+    def test_drum(self):
+        self.record_and_check("drum")
+
+    def test_drum_turning(self):
+        self.record_and_check("drum-turning", dt=0.01)
 
 
 if __name__ == "__main__":
