@@ -38,7 +38,8 @@ enum {
     SPARSE_MOST = 3000000, // block products a factorisation, 30 ms
     FEW = 12,         // missed rows that need no soft start
     MANY = 150,       // missed rows that need a softer one
-    PROBE = 4,        // Newton steps that the last set gets to prove itself
+    PROBE = 12,       // Newton steps that the last set gets to prove itself
+    PROBE_OF_MANY = 4, // the same where many rows are missed
     SLOW_MOST = 6,    // multiplier updates in a row that do not help
 };
 
@@ -429,7 +430,8 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : 400, slow = 0;
     double rho = RHO, best = DBL_MAX;
     set_penalty(&s, rho);
-    bool probed = warm && work->missed > FEW && minimise(&s, true, limit < PROBE ? limit : PROBE);
+    int32_t probe = work->missed > MANY ? PROBE_OF_MANY : PROBE;
+    bool probed = warm && work->missed > FEW && minimise(&s, true, limit < probe ? limit : probe);
     if (work->missed > FEW && !probed) {
         rho = work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;
         set_penalty(&s, rho);
