@@ -386,7 +386,9 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
         if (status != QPC_OK) return status;
     }
     if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
-    det->use_near = qpc_shortlist_hold(det, x0, x1, reach) && !det->rebuild;
+    // The short list leaves out what cones reject, which hits of a motion are not asked for.
+    bool hold = qpc_shortlist_hold(det, x0, x1, reach);
+    det->use_near = hold && x0 == x1 && !det->rebuild;
     if (det->use_near) return QPC_OK;
     qpc_status status = renew(det, x0, x1, err);
     if (status == QPC_OK && x0 == x1) {

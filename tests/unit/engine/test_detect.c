@@ -628,6 +628,36 @@ static void nothing_is_allocated_after_warm_up(void **state) {
     end(&s);
 }
 
+/// What was asked about before changes no hit: also a motion that stays in the tight boxes of a
+/// proximity test, whose short list leaves out edges of flat surfaces.
+static void hits_do_not_depend_on_what_was_asked_before(void **state) {
+    (void)state;
+    qpc_error err = {0};
+    qpc_contacts hits[2] = {{0}};
+    for (int asked = 0; asked < 2; asked++) {
+        scene s = {0};
+        generated g = {0};
+        assert_true(generate_sheet(&g, 10, 10, 0.1, 0, 0));
+        add_mesh(&s, &g, QPC_STATIC, 0);
+        add_chain(&s, 12, v3(0.11, 0.23, 0.0099), v3(0.93, 0.47, 0.0099), 0.01);
+        start(&s);
+        if (asked) near_at(&s, 1.25);
+        double *x1 = calloc((size_t)s.node_count * 3, sizeof *x1);
+        memcpy(x1, s.x, (size_t)s.node_count * 3 * sizeof *x1);
+        for (int32_t k = s.surface[1].first_node; k < s.node_count; k++) x1[3 * k + 2] -= 0.0012;
+        assert_ok(qpc_detect_motion(s.det, s.x, x1, 0.95, &hits[asked], &err), &err);
+        free(x1);
+        end(&s);
+    }
+    assert_true(hits[0].count > 12); // edges too
+    assert_int_equal(hits[0].count, hits[1].count);
+    for (int32_t i = 0; i < hits[0].count; i++) {
+        assert_true(hits[0].data[i].key == hits[1].data[i].key);
+        assert_true(hits[0].data[i].toi == hits[1].data[i].toi);
+    }
+    for (int k = 0; k < 2; k++) qpc_array_fini(&hits[k]);
+}
+
 /// 1,500 particles in a wave over a bumpy floor, folded over themselves: alone, with one helper and
 /// with three.
 static void helping_threads_change_no_bit(void **state) {
@@ -714,6 +744,7 @@ int main(void) {
         cmocka_unit_test(bad_surfaces_are_refused),
         cmocka_unit_test(failing_memory_leaves_no_trace),
         cmocka_unit_test(nothing_is_allocated_after_warm_up),
+        cmocka_unit_test(hits_do_not_depend_on_what_was_asked_before),
         cmocka_unit_test(helping_threads_change_no_bit),
     };
     return cmocka_run_group_tests_name("engine/collision/detect", tests, NULL, NULL);
