@@ -65,6 +65,40 @@ static qpc_order *sort(qpc_order *a, qpc_order *b, int32_t n) {
     return a;
 }
 
+void qpc_slice_clear(qpc_slice *slice, double best) {
+    slice->found.count = 0;
+    slice->counts = (qpc_detect_counts){0};
+    slice->best = best;
+    slice->full = false;
+}
+
+qpc_status qpc_slices_join(qpc_detector *det, const qpc_slice *slices, int32_t count, double *best,
+                           qpc_error *err) {
+    int64_t total = det->raw.count;
+    bool full = false;
+    for (int32_t i = 0; i < count; i++) {
+        const qpc_detect_counts *c = &slices[i].counts;
+        det->counts.candidates += c->candidates;
+        det->counts.vt_tests += c->vt_tests;
+        det->counts.ee_tests += c->ee_tests;
+        det->counts.hits += c->hits;
+        det->counts.ccd_iterations += c->ccd_iterations;
+        *best = fmin(*best, slices[i].best);
+        full |= slices[i].full;
+        total += slices[i].found.count;
+    }
+    if (full || !qpc_array_reserve(&det->raw, total))
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for contacts");
+    for (int32_t i = 0; i < count; i++) {
+        const qpc_contacts *from = &slices[i].found;
+        if (from->count == 0) continue;
+        memcpy(det->raw.data + det->raw.count, from->data,
+               (size_t)from->count * sizeof *from->data);
+        det->raw.count += from->count;
+    }
+    return QPC_OK;
+}
+
 /// Sort by key, keep the first of each key, write to ret.
 qpc_status qpc_contacts_deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err) {
     int32_t n = det->raw.count;

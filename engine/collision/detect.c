@@ -205,7 +205,7 @@ static qpc_status reserve_scratch(qpc_detector *det, qpc_error *err) {
     det->slices = qpc_calloc((size_t)det->slice_count, sizeof *det->slices);
     if (det->slices == NULL) return no_memory(err);
     for (int32_t i = 0; i < det->slice_count; i++)
-        if (!qpc_array_reserve(&det->slices[i].raw, 4 * QPC_CHAIN_SLICE)) return no_memory(err);
+        if (!qpc_array_reserve(&det->slices[i].found, 4 * QPC_CHAIN_SLICE)) return no_memory(err);
     det->near_capacity = (int32_t)(items / 2);
     det->near_items = qpc_alloc_array((size_t)det->near_capacity, sizeof *det->near_items);
     det->order_capacity = det->feature_count < 1 << 17 ? 8 * det->feature_count + 64 : 1 << 20;
@@ -313,7 +313,7 @@ void qpc_detector_destroy(qpc_detector *det) {
     qpc_free(det->near_items);
     qpc_free(det->edge_now);
     for (int32_t i = 0; i < det->slice_count && det->slices != NULL; i++)
-        qpc_array_fini(&det->slices[i].raw);
+        qpc_array_fini(&det->slices[i].found);
     qpc_free(det->slices);
     qpc_array_fini(&det->raw);
     qpc_free(det->order);

@@ -68,14 +68,14 @@ typedef struct qpc_list {
     int32_t start, count, capacity;
 } qpc_list;
 
-/// What one slice of the chain features found, on whichever thread.
-typedef struct qpc_chain_slice {
-    qpc_contacts raw;
+/// What one slice of a walk found, on whichever thread.
+typedef struct qpc_slice {
+    qpc_contacts found;
     qpc_detect_counts counts;
-    double best;
-    bool full; // out of memory
-} qpc_chain_slice;
-enum { QPC_CHAIN_SLICE = 256 }; // features
+    double best; // smallest gap, in separations
+    bool full;   // out of memory
+} qpc_slice;
+enum { QPC_CHAIN_SLICE = 256 }; // features of chains
 
 struct qpc_detector {
     int32_t node_count, mesh_count, chain_count, feature_count;
@@ -115,7 +115,7 @@ struct qpc_detector {
     qpc_detect_counts counts;
 
     qpc_sheets *sheets; // NULL if no mesh is dynamic
-    qpc_chain_slice *slices;
+    qpc_slice *slices;  // of the chains' features
     int32_t slice_count;
     const qpc_parallel *parallel;
 };
@@ -145,11 +145,15 @@ static inline uint64_t qpc_contact_key(qpc_key_type type, int32_t i, int32_t j) 
 }
 /// Key of an edge-edge contact: node are a0, a1, b0, b1; edges by global number.
 uint64_t qpc_ee_key(const int32_t node[4], const double *weight, int32_t edge_i, int32_t edge_j);
+/// Empty a slice before it is worked on.
+void qpc_slice_clear(qpc_slice *slice, double best);
+/// Append what slices found to det->raw, in their order; add their counts; lower *best to theirs.
+qpc_status qpc_slices_join(qpc_detector *det, const qpc_slice *slices, int32_t count, double *best,
+                           qpc_error *err);
 /// Sort det->raw by key, keep the first (earliest, nearest) of each key, write to ret.
 qpc_status qpc_contacts_deliver(qpc_detector *det, qpc_contacts *ret, qpc_error *err);
-/// shortlist.c: do the tight boxes hold the motion, and the lists behind them reach so far? If so
-/// the motion is noted.
-bool qpc_shortlist_hold(qpc_detector *det, const double *x0, const double *x1, double reach);
+/// shortlist.c: do the tight boxes hold these positions, and the choice made for them reach so far?
+bool qpc_shortlist_holds(const qpc_detector *det, const double *x, double reach);
 /// The tight box of a vertex asked about at p; motion: its last one.
 qpc_dbox qpc_tight_box(const qpc_chain_part *c, const double *p, qpc_vec3 motion);
 /// Choose from the lists by tight boxes around x. QPC_ERR_MEMORY.

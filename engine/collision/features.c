@@ -8,6 +8,22 @@
 static const double flat_eps = 1e-9;  // sine below which a direction counts as perpendicular
 static const double local_eps = 1e-6; // the same between cables
 
+void qpc_triangle_feature(const qpc_mesh_part *m, int32_t t, const double *weight,
+                          int32_t *ret_edge, int32_t *ret_vertex) {
+    int count = 0, one = 0, zero = 0;
+    for (int k = 0; k < 3; k++) {
+        if (weight[1 + k] != 0) {
+            count++;
+            one = k;
+        } else {
+            zero = k;
+        }
+    }
+    *ret_edge = *ret_vertex = -1;
+    if (count == 2) *ret_edge = m->topology->triangle_edge[3 * (int64_t)t + (zero + 1) % 3];
+    if (count < 3 && *ret_edge < 0) *ret_vertex = m->triangles[3 * (int64_t)t + one];
+}
+
 // ---- cones ----
 
 qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle) {

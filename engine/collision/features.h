@@ -17,6 +17,14 @@ static inline const int32_t *qpc_edge_nodes(const qpc_mesh_part *m, int32_t e) {
     return m->topology->edge_vertex + 2 * (int64_t)e;
 }
 
+static inline void qpc_load_nodes(const double *x, const int32_t node[4], qpc_vec3 p[4]) {
+    for (int k = 0; k < 4; k++) p[k] = qpc_node(x, node[k]);
+}
+/// What the weights of a vertex-triangle pair name: an edge or a vertex of the triangle t, by its
+/// number in the mesh, or the face (both -1).
+void qpc_triangle_feature(const qpc_mesh_part *m, int32_t t, const double *weight,
+                          int32_t *ret_edge, int32_t *ret_vertex);
+
 // ---- cones: is a closest pair a local minimum of the distance to a mesh? ----
 
 /// d points away from the surface at edge e. With `sharp`, an edge at which the surface runs on

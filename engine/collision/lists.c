@@ -320,6 +320,7 @@ static qpc_status update_chains(qpc_detector *det, const double *x0, const doubl
             if (!isfinite(p0[0] + p0[1] + p0[2] + p1[0] + p1[1] + p1[2]))
                 return qpc_fail(err, QPC_ERR_NUMERIC, "the position of node %d is not finite",
                                 (int)(c->first_node + k));
+            if (x0 != x1) det->last_motion[f] = v3_sub(v3_load(p1), v3_load(p0));
             // What is asked about at rest gets a tight box, which the fat one must hold.
             qpc_dbox now = x0 == x1 ? qpc_tight_box(c, p0, det->last_motion[f]) : qpc_dbox_empty();
             qpc_dbox_add(&now, p0);
@@ -387,8 +388,7 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
     }
     if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
     // The short list leaves out what cones reject, which hits of a motion are not asked for.
-    bool hold = qpc_shortlist_hold(det, x0, x1, reach);
-    det->use_near = hold && x0 == x1 && !det->rebuild;
+    det->use_near = x0 == x1 && !det->rebuild && qpc_shortlist_holds(det, x0, reach);
     if (det->use_near) return QPC_OK;
     qpc_status status = renew(det, x0, x1, err);
     if (status == QPC_OK && x0 == x1) {

@@ -4,10 +4,6 @@
 #include "engine/geometry/closest.h"
 #include "engine/geometry/predicates.h"
 
-static qpc_vec3 node(const double *x, int32_t n) {
-    return v3_load(x + 3 * (int64_t)n);
-}
-
 static void report(qpc_overlap *ret, int32_t max, int64_t *count, qpc_overlap o) {
     if (*count < max) ret[*count] = o;
     ++*count;
@@ -45,7 +41,7 @@ void qpc_sort_items(int32_t *v, int32_t n) {
 static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_chain_part *c,
                                 int32_t k, const qpc_mesh_part *m, qpc_overlap *ret, int32_t max,
                                 int64_t *count, qpc_error *err) {
-    qpc_vec3 p[2] = {node(x, c->first_node + k), node(x, qpc_chain_next(c, k))};
+    qpc_vec3 p[2] = {qpc_node(x, c->first_node + k), qpc_node(x, qpc_chain_next(c, k))};
     qpc_dbox b = qpc_dbox_empty();
     for (int i = 0; i < 2; i++) qpc_dbox_add(&b, (double[3]){p[i].x, p[i].y, p[i].z});
     b = qpc_dbox_grow(&b, m->slack + (m->moving ? 1e-6 * m->size : 0));
@@ -58,7 +54,7 @@ static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_ch
         int32_t t = det->found.data[i];
         qpc_vec3 q[3];
         for (int j = 0; j < 3; j++)
-            q[j] = node(x, m->first_node + m->triangles[3 * (int64_t)t + j]);
+            q[j] = qpc_node(x, m->first_node + m->triangles[3 * (int64_t)t + j]);
         if (!qpc_segment_meets_triangle(p[0], p[1], q[0], q[1], q[2])) continue;
         report(ret, max, count,
                (qpc_overlap){{c->surface, m->surface}, {k, t}, qpc_overlap_depth(p, q)});
@@ -69,8 +65,8 @@ static qpc_status overlaps_mesh(qpc_detector *det, const double *x, const qpc_ch
 static void overlaps_chain(const double *x, const qpc_chain_part *c, int32_t a,
                            const qpc_chain_part *o, int32_t b, qpc_overlap *ret, int32_t max,
                            int64_t *count) {
-    qpc_vec3 p[4] = {node(x, c->first_node + a), node(x, qpc_chain_next(c, a)),
-                     node(x, o->first_node + b), node(x, qpc_chain_next(o, b))};
+    qpc_vec3 p[4] = {qpc_node(x, c->first_node + a), qpc_node(x, qpc_chain_next(c, a)),
+                     qpc_node(x, o->first_node + b), qpc_node(x, qpc_chain_next(o, b))};
     qpc_closest near;
     qpc_closest_ee(p, &near);
     double size = 0;
@@ -147,8 +143,9 @@ static bool choice_is_complete(const qpc_detector *det, const double *x, double 
                 int32_t j = item - (edge ? m->edge_base : m->triangle_base);
                 const int32_t *v = edge ? qpc_edge_nodes(m, j) : m->triangles + 3 * (int64_t)j;
                 double by = reach * (c->radius + m->radius);
-                qpc_vec3 p[4] = {node(x, c->first_node + k), node(x, qpc_chain_next(c, k))};
-                for (int s = 1 + edge; s < 4; s++) p[s] = node(x, m->first_node + v[s - 1 - edge]);
+                qpc_vec3 p[4] = {qpc_node(x, c->first_node + k), qpc_node(x, qpc_chain_next(c, k))};
+                for (int s = 1 + edge; s < 4; s++)
+                    p[s] = qpc_node(x, m->first_node + v[s - 1 - edge]);
                 qpc_closest near_by;
                 edge ? qpc_closest_ee(p, &near_by) : qpc_closest_vt(p, &near_by);
                 if (near_by.distance >= by ||

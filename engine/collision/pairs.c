@@ -21,27 +21,12 @@ static const double tolerance = 0.01; // of the separation: largest stop toleran
 /// Key of a vertex-triangle contact by the features its weights name.
 static uint64_t vt_key(const qpc_mesh_part *m, int32_t vertex_node, int32_t t, const double *weight,
                        int32_t *ret_edge, int32_t *ret_vertex) {
-    const int32_t *v = m->triangles + 3 * (int64_t)t;
-    int count = 0, one = 0, zero = 0;
-    for (int k = 0; k < 3; k++) {
-        if (weight[1 + k] != 0) {
-            count++;
-            one = k;
-        } else {
-            zero = k;
-        }
-    }
-    *ret_edge = *ret_vertex = -1;
-    if (count == 3) return qpc_contact_key(QPC_KEY_VERTEX_FACE, vertex_node, m->triangle_base + t);
-    if (count == 2) {
-        int32_t e = m->topology->triangle_edge[3 * (int64_t)t + (zero + 1) % 3];
-        if (e >= 0) {
-            *ret_edge = e;
-            return qpc_contact_key(QPC_KEY_VERTEX_EDGE, vertex_node, m->edge_base + e);
-        }
-    }
-    *ret_vertex = v[one];
-    return qpc_contact_key(QPC_KEY_VERTEX_VERTEX, vertex_node, m->first_node + v[one]);
+    qpc_triangle_feature(m, t, weight, ret_edge, ret_vertex);
+    if (*ret_edge >= 0)
+        return qpc_contact_key(QPC_KEY_VERTEX_EDGE, vertex_node, m->edge_base + *ret_edge);
+    if (*ret_vertex >= 0)
+        return qpc_contact_key(QPC_KEY_VERTEX_VERTEX, vertex_node, m->first_node + *ret_vertex);
+    return qpc_contact_key(QPC_KEY_VERTEX_FACE, vertex_node, m->triangle_base + t);
 }
 
 static qpc_contact mesh_contact(const qpc_chain_part *c, const qpc_mesh_part *m, int kind,
@@ -61,10 +46,6 @@ static qpc_contact mesh_contact(const qpc_chain_part *c, const qpc_mesh_part *m,
         for (int k = 0; k < 2; k++) r.node[2 + k] = m->first_node + qpc_edge_nodes(m, feature_j)[k];
     }
     return r;
-}
-
-static void load(const double *x, const int32_t node_of[4], qpc_vec3 p[4]) {
-    for (int k = 0; k < 4; k++) p[k] = qpc_node(x, node_of[k]);
 }
 
 static void load_vt(const double *x, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
@@ -88,10 +69,6 @@ static void fill(qpc_contact *c, const qpc_closest *near) {
     c->n = near->distance > 0 ? v3_scale(1 / near->distance, near->d) : v3(0, 0, 0);
 }
 
-static qpc_status no_memory(qpc_error *err) {
-    return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for contacts");
-}
-
 // ---- walking lists ----
 
 /// Boxes of all chain edges over a motion, grown by `reach` radii.
@@ -108,7 +85,7 @@ static void sweep_chains(qpc_detector *det, const double *x0, const double *x1, 
 /// One loop for all tests: visit is called for each pair whose boxes over the motion are in reach.
 typedef struct walk {
     const qpc_detector *det;
-    qpc_chain_slice *to; // contacts in the order found, counts
+    qpc_slice *to; // contacts in the order found, counts
     const double *x0, *x1;
     double reach;  // of the box tests, in separations
     double factor; // motion: tested separation; others: reach, before it shrinks
@@ -164,13 +141,8 @@ visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc
             for (int32_t q = 0; q < l->count; q++) {
                 if (item[q] <= f) continue; // lists hold each pair twice
                 w->to->counts.candidates++;
-                if (!qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
+                if (!qpc_chains_in_reach(det, f, item[q], w->reach)) continue;
                 const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
-                if (o == c && qpc_chain_near_self(c, k, item[q] - o->feature_base)) {
-                    // These keep a hundredth of the separation only.
-                    qpc_dbox near = qpc_dbox_grow(&det->edge_now[f], -1.98 * w->reach * c->radius);
-                    if (!qpc_dbox_overlap(&near, &det->edge_now[item[q]])) continue;
-                }
                 on_cc(w, c, k, o, item[q] - o->feature_base);
             }
         }
@@ -190,19 +162,9 @@ static void visit_slice(void *data, int32_t slice) {
     int32_t first = slice * QPC_CHAIN_SLICE, last = first + QPC_CHAIN_SLICE;
     walk w = *s->walk;
     w.to = &s->det->slices[slice];
-    w.to->raw.count = 0;
-    w.to->counts = (qpc_detect_counts){0};
-    w.to->full = false;
+    qpc_slice_clear(w.to, w.best);
     s->visit(&w, first, last < s->det->feature_count ? last : s->det->feature_count);
     w.to->best = w.best;
-}
-
-static void sum_counts(qpc_detect_counts *sum, const qpc_detect_counts *c) {
-    sum->candidates += c->candidates;
-    sum->vt_tests += c->vt_tests;
-    sum->ee_tests += c->ee_tests;
-    sum->hits += c->hits;
-    sum->ccd_iterations += c->ccd_iterations;
 }
 
 /// Visit all pairs; contacts into det->raw by feature, the least of `best` into w->best.
@@ -210,31 +172,8 @@ static qpc_status visit_all(qpc_detector *det, walk *w, slice_visit *visit_one, 
     sweep_chains(det, w->x0, w->x1, w->reach);
     slices job = {w, visit_one, det};
     qpc_parallel_run(det->parallel, det->slice_count, visit_slice, &job);
-    int64_t count = 0;
-    bool full = false;
-    for (int32_t i = 0; i < det->slice_count; i++) {
-        const qpc_chain_slice *from = &det->slices[i];
-        count += from->raw.count;
-        full |= from->full;
-        w->best = fmin(w->best, from->best);
-        sum_counts(&det->counts, &from->counts);
-    }
-    if (full || !qpc_array_reserve(&det->raw, count)) return no_memory(err);
-    if (det->slice_count == 1) { // nothing to put together
-        qpc_contacts found = det->slices[0].raw;
-        det->slices[0].raw = det->raw;
-        det->raw = found;
-        return QPC_OK;
-    }
     det->raw.count = 0;
-    for (int32_t i = 0; i < det->slice_count; i++) {
-        const qpc_contacts *from = &det->slices[i].raw;
-        if (from->count == 0) continue;
-        memcpy(det->raw.data + det->raw.count, from->data,
-               (size_t)from->count * sizeof *from->data);
-        det->raw.count += from->count;
-    }
-    return QPC_OK;
+    return qpc_slices_join(det, det->slices, det->slice_count, &w->best, err);
 }
 
 // ---- proximity ----
@@ -259,7 +198,7 @@ static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
                       : v >= 0 && !qpc_mesh_vertex_is_nearest(m, w->x0, v, near.d, false)) {
         return;
     }
-    w->to->full |= !qpc_array_push(&w->to->raw, r);
+    w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
 /// An end of the mesh edge against the inside of the cable edge, for edges nearly parallel.
@@ -280,7 +219,7 @@ static void proximity_mesh_vertex(walk *w, const qpc_contact *base, const qpc_me
     r.n = v3_scale(1 / distance, d);
     r.key = qpc_contact_key(QPC_KEY_EDGE_VERTEX, (int32_t)(base->key >> 30 & 0x3fffffff),
                             r.node[2 + end]);
-    w->to->full |= !qpc_array_push(&w->to->raw, r);
+    w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
 static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
@@ -310,7 +249,7 @@ static void proximity_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
                       : !qpc_mesh_edge_is_nearest(m, w->x0, e, near.d, true)) {
         return;
     }
-    w->to->full |= !qpc_array_push(&w->to->raw, r);
+    w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
 static qpc_contact chain_contact(const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
@@ -356,7 +295,7 @@ static void proximity_parallel(walk *w, const qpc_contact *base, const qpc_vec3 
         r.n = v3_scale((on_i ? 1 : -1) / distance, d);
         r.key = qpc_ee_key(r.node, r.weight, edge_i, edge_j);
         if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, distance);
-        w->to->full |= !qpc_array_push(&w->to->raw, r);
+        w->to->full |= !qpc_array_push(&w->to->found, r);
     }
 }
 
@@ -366,7 +305,7 @@ static void proximity_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_
     qpc_vec3 p[4];
     qpc_closest near;
     w->to->counts.ee_tests++;
-    load(w->x0, r.node, p);
+    qpc_load_nodes(w->x0, r.node, p);
     qpc_closest_ee(p, &near);
     if (!(near.distance < w->factor * r.separation)) return;
     int32_t edge_i = c->edge_base + a, edge_j = o->edge_base + b;
@@ -385,7 +324,7 @@ static void proximity_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_
             return;
     }
     if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, r.distance);
-    w->to->full |= !qpc_array_push(&w->to->raw, r);
+    w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
 static void proximity_slice(walk *w, int32_t first, int32_t last) {
@@ -446,7 +385,7 @@ static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     int32_t e, v;
     r.key = vt_key(m, r.node[0], t, r.weight, &e, &v);
     if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_mesh_normal(m, w->x0, t, e);
-    w->to->full |= !qpc_array_push(&w->to->raw, r);
+    w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
 static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
@@ -461,7 +400,7 @@ static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     take(&r, &h);
     r.key = qpc_ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
     if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_mesh_normal(m, w->x0, 0, e);
-    w->to->full |= !qpc_array_push(&w->to->raw, r);
+    w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
 static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
@@ -470,14 +409,14 @@ static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_cha
     qpc_vec3 p[4], q[4];
     motion_hit h;
     w->to->counts.ee_tests++;
-    load(w->x0, r.node, p);
-    load(w->x1, r.node, q);
+    qpc_load_nodes(w->x0, r.node, p);
+    qpc_load_nodes(w->x1, r.node, q);
     if (!moves_into(w, false, p, q, r.separation, &h)) return;
     take(&r, &h);
     r.key = qpc_ee_key(r.node, r.weight, c->edge_base + a, o->edge_base + b);
     if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_chain_normal(p);
     if (r.flags & QPC_CONTACT_NEAR_SELF) r.separation = fmin(r.separation, h.start);
-    w->to->full |= !qpc_array_push(&w->to->raw, r);
+    w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
 static void motion_slice(walk *w, int32_t first, int32_t last) {
@@ -527,7 +466,7 @@ static void gap_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_
     qpc_contact r = chain_contact(c, a, o, b);
     if (r.flags & QPC_CONTACT_NEAR_SELF) return;
     qpc_vec3 p[4];
-    load(w->x0, r.node, p);
+    qpc_load_nodes(w->x0, r.node, p);
     keep_smallest(w, false, p, r.separation);
 }
 

@@ -23,10 +23,6 @@ static const double level = 1e-9;     // sine below which a direction counts as 
 static const double snap = 1e-8;      // weight below which proximity takes a side for an edge
 static const double steep = 0.5;      // the same for vertices of deforming surfaces, own side
 
-static void load(const double *x, const int32_t node[4], qpc_vec3 p[4]) {
-    for (int k = 0; k < 4; k++) p[k] = qpc_node(x, node[k]);
-}
-
 bool qpc_sheet_near_self(const qpc_sheet_pair *pair) {
     const qpc_mesh_part *m = pair->mesh[0];
     if (m != pair->mesh[1] || qpc_nearby_is_empty(m->nearby)) return false;
@@ -118,21 +114,8 @@ typedef struct named {
 } named;
 
 static named name_vt(const qpc_sheet_pair *pair, const double *weight) {
-    const qpc_mesh_part *m = pair->mesh[1];
-    const int32_t *v = m->triangles + 3 * (int64_t)pair->feature[1];
-    named r = {pair->feature[0], -1, -1};
-    int count = 0, one = 0, zero = 0;
-    for (int k = 0; k < 3; k++) {
-        if (weight[1 + k] != 0) {
-            count++;
-            one = k;
-        } else {
-            zero = k;
-        }
-    }
-    if (count == 2)
-        r.edge_j = m->topology->triangle_edge[3 * (int64_t)pair->feature[1] + (zero + 1) % 3];
-    if (count < 3 && r.edge_j < 0) r.vertex_j = v[one];
+    named r = {.vertex_i = pair->feature[0]};
+    qpc_triangle_feature(pair->mesh[1], pair->feature[1], weight, &r.edge_j, &r.vertex_j);
     return r;
 }
 
@@ -235,7 +218,7 @@ static void form(const qpc_sheet_pair *pair, qpc_contact *r) {
 static qpc_vec3 touching_normal(const qpc_sheet_pair *pair, const double *x, const double *weight,
                                 qpc_vec3 apart) {
     qpc_vec3 p[4], n;
-    load(x, pair->node, p);
+    qpc_load_nodes(x, pair->node, p);
     if (pair->vt) {
         named is = name_vt(pair, weight);
         n = qpc_mesh_normal(pair->mesh[1], x, pair->feature[1], is.edge_j);
@@ -275,7 +258,7 @@ static bool snap_weights(bool vt, double weight[4]) {
     return true;
 }
 
-static void emit(const qpc_contact *r, qpc_sheet_slice *out) {
+static void emit(const qpc_contact *r, qpc_slice *out) {
     if (!qpc_array_push(&out->found, *r)) out->full = true;
 }
 
@@ -298,10 +281,10 @@ static bool ee_holds(const qpc_sheet_pair *pair, const double *x, const qpc_clos
 }
 
 void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double reach,
-                         qpc_sheet_slice *out) {
+                         qpc_slice *out) {
     qpc_vec3 p[4];
     qpc_closest near;
-    load(x, pair->node, p);
+    qpc_load_nodes(x, pair->node, p);
     if (pair->vt) {
         out->counts.vt_tests++;
         qpc_closest_vt(p, &near);
@@ -331,12 +314,12 @@ void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double rea
 // ---- motion ----
 
 void qpc_sheet_motion(const qpc_sheet_pair *pair, const double *x0, const double *x1, double factor,
-                      qpc_sheet_slice *out) {
+                      qpc_slice *out) {
     qpc_vec3 p[4], q[4];
     qpc_ccd_result hit;
     double start, s = factor * pair->separation, most = tolerance * pair->separation;
-    load(x0, pair->node, p);
-    load(x1, pair->node, q);
+    qpc_load_nodes(x0, pair->node, p);
+    qpc_load_nodes(x1, pair->node, q);
     if (pair->vt) {
         out->counts.vt_tests++;
         qpc_ccd_vt_keep(p, q, s, most, &hit, &start);
@@ -370,10 +353,10 @@ void qpc_sheet_motion(const qpc_sheet_pair *pair, const double *x0, const double
 
 // ---- smallest gap ----
 
-void qpc_sheet_gap(const qpc_sheet_pair *pair, const double *x, qpc_sheet_slice *out) {
+void qpc_sheet_gap(const qpc_sheet_pair *pair, const double *x, qpc_slice *out) {
     qpc_vec3 p[4];
     qpc_closest near;
-    load(x, pair->node, p);
+    qpc_load_nodes(x, pair->node, p);
     if (pair->vt)
         qpc_closest_vt(p, &near);
     else

@@ -14,7 +14,7 @@ enum { CHUNK = 64, BLOCKS = CHUNK / QPC_FILTER_LANES };
 
 struct qpc_sheets {
     qpc_broad *broad;
-    qpc_sheet_slice *slices; // (slice_capacity)
+    qpc_slice *slices; // (slice_capacity)
     int32_t slice_capacity;
 };
 
@@ -123,7 +123,7 @@ static void make_pair(const qpc_detector *det, qpc_pair numbers, bool vt,
 
 // ---- the walk ----
 
-static void test(const walk *w, const qpc_sheet_pair *pair, qpc_sheet_slice *out) {
+static void test(const walk *w, const qpc_sheet_pair *pair, qpc_slice *out) {
     if (w->purpose == PROXIMITY)
         qpc_sheet_proximity(pair, w->x0, w->reach, out);
     else if (w->purpose == MOTION)
@@ -132,7 +132,7 @@ static void test(const walk *w, const qpc_sheet_pair *pair, qpc_sheet_slice *out
         qpc_sheet_gap(pair, w->x0, out);
 }
 
-static void walk_pairs(const walk *w, const qpc_pairs *pairs, bool vt, qpc_sheet_slice *out) {
+static void walk_pairs(const walk *w, const qpc_pairs *pairs, bool vt, qpc_slice *out) {
     const qpc_mesh_part *last[2] = {w->det->meshes, w->det->meshes};
     qpc_sheet_pair pair[CHUNK];
     qpc_filter_block block[BLOCKS];
@@ -166,17 +166,9 @@ static void walk_pairs(const walk *w, const qpc_pairs *pairs, bool vt, qpc_sheet
 static void walk_slice(void *data, int32_t slice) {
     const walk *w = data;
     const qpc_sheets *sheets = w->det->sheets;
-    qpc_sheet_slice *out = &sheets->slices[slice];
+    qpc_slice *out = &sheets->slices[slice];
     walk_pairs(w, qpc_broad_vt(sheets->broad, slice), true, out);
     walk_pairs(w, qpc_broad_ee(sheets->broad, slice), false, out);
-}
-
-static void add_counts(qpc_detect_counts *sum, const qpc_detect_counts *c) {
-    sum->candidates += c->candidates;
-    sum->vt_tests += c->vt_tests;
-    sum->ee_tests += c->ee_tests;
-    sum->hits += c->hits;
-    sum->ccd_iterations += c->ccd_iterations;
 }
 
 qpc_status qpc_sheets_update(qpc_detector *det, const double *x0, const double *x1, double reach,
@@ -190,67 +182,44 @@ qpc_status qpc_sheets_update(qpc_detector *det, const double *x0, const double *
     return status;
 }
 
-static qpc_status run(qpc_detector *det, const walk *w, double best, qpc_error *err) {
+/// *best: the smallest gap so far, lowered.
+static qpc_status run(qpc_detector *det, const walk *w, double *best, qpc_error *err) {
     qpc_sheets *sheets = det->sheets;
     qpc_status status = qpc_sheets_update(det, w->x0, w->x1, w->reach, err);
     if (status != QPC_OK) return status;
     int32_t count = qpc_broad_slice_count(sheets->broad);
     if (count > sheets->slice_capacity) {
-        qpc_sheet_slice *grown = qpc_realloc_array(sheets->slices, (size_t)count, sizeof *grown);
+        qpc_slice *grown = qpc_realloc_array(sheets->slices, (size_t)count, sizeof *grown);
         if (grown == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for contacts");
         memset(grown + sheets->slice_capacity, 0,
                (size_t)(count - sheets->slice_capacity) * sizeof *grown);
         sheets->slices = grown;
         sheets->slice_capacity = count;
     }
-    for (int32_t i = 0; i < count; i++) {
-        qpc_sheet_slice *s = &sheets->slices[i];
-        s->found.count = 0;
-        s->counts = (qpc_detect_counts){0};
-        s->best = best;
-        s->full = false;
-    }
+    for (int32_t i = 0; i < count; i++) qpc_slice_clear(&sheets->slices[i], *best);
     walk copy = *w;
     qpc_parallel_run(det->parallel, count, walk_slice, &copy);
-    int64_t total = det->raw.count;
-    bool full = false;
-    for (int32_t i = 0; i < count; i++) {
-        add_counts(&det->counts, &sheets->slices[i].counts);
-        full |= sheets->slices[i].full;
-        total += sheets->slices[i].found.count;
-    }
-    if (full || !qpc_array_reserve(&det->raw, total))
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for contacts");
-    for (int32_t i = 0; i < count; i++) {
-        const qpc_contacts *found = &sheets->slices[i].found;
-        if (found->count == 0) continue;
-        memcpy(det->raw.data + det->raw.count, found->data,
-               (size_t)found->count * sizeof *found->data);
-        det->raw.count += found->count;
-    }
-    return QPC_OK;
+    return qpc_slices_join(det, sheets->slices, count, best, err);
 }
 
 qpc_status qpc_sheets_proximity(qpc_detector *det, const double *x, double reach, qpc_error *err) {
     if (det->sheets == NULL) return QPC_OK;
     walk w = {.det = det, .purpose = PROXIMITY, .x0 = x, .x1 = x, .reach = reach};
-    return run(det, &w, 0, err);
+    double none = 0; // no gap is asked for
+    return run(det, &w, &none, err);
 }
 
 qpc_status qpc_sheets_motion(qpc_detector *det, const double *x0, const double *x1, double reach,
                              double factor, qpc_error *err) {
     if (det->sheets == NULL) return QPC_OK;
     walk w = {.det = det, .purpose = MOTION, .x0 = x0, .x1 = x1, .reach = reach, .factor = factor};
-    return run(det, &w, 0, err);
+    double none = 0; // no gap is asked for
+    return run(det, &w, &none, err);
 }
 
 qpc_status qpc_sheets_gap(qpc_detector *det, const double *x, double reach, double *best,
                           qpc_error *err) {
     if (det->sheets == NULL) return QPC_OK;
     walk w = {.det = det, .purpose = GAP, .x0 = x, .x1 = x, .reach = reach};
-    qpc_status status = run(det, &w, *best, err);
-    if (status != QPC_OK) return status;
-    for (int32_t i = 0; i < qpc_broad_slice_count(det->sheets->broad); i++)
-        if (det->sheets->slices[i].best < *best) *best = det->sheets->slices[i].best;
-    return QPC_OK;
+    return run(det, &w, best, err);
 }

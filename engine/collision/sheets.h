@@ -40,24 +40,15 @@ typedef struct qpc_sheet_pair {
     bool vt, near_self;
 } qpc_sheet_pair;
 
-/// What one slice finds.
-typedef struct qpc_sheet_slice {
-    qpc_contacts found;
-    qpc_detect_counts counts;
-    double best; // smallest gap, in separations
-    bool full;   // out of memory
-} qpc_sheet_slice;
-
 /// Are the features nearer along the rest shape than the surface's exclusion? False for two
 /// surfaces.
 bool qpc_sheet_near_self(const qpc_sheet_pair *pair);
 /// A contact nearer than reach separations that is a local minimum of the distance.
-void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double reach,
-                         qpc_sheet_slice *out);
+void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double reach, qpc_slice *out);
 /// A hit of the motion at factor separations.
 void qpc_sheet_motion(const qpc_sheet_pair *pair, const double *x0, const double *x1, double factor,
-                      qpc_sheet_slice *out);
-void qpc_sheet_gap(const qpc_sheet_pair *pair, const double *x, qpc_sheet_slice *out);
+                      qpc_slice *out);
+void qpc_sheet_gap(const qpc_sheet_pair *pair, const double *x, qpc_slice *out);
 
 // ---- sheetoverlap.c ----
 

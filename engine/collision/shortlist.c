@@ -13,22 +13,15 @@
 static const double margin = 0.15;    // of the radius: what a tight box has to spare on all sides
 static const double slow_step = 0.25; // of the radius: motions below it are led by two more of them
 
-bool qpc_shortlist_hold(qpc_detector *det, const double *x0, const double *x1, double reach) {
-    bool hold = det->near_valid && reach <= det->near_reach;
+bool qpc_shortlist_holds(const qpc_detector *det, const double *x, double reach) {
+    if (!det->near_valid || !(reach <= det->near_reach)) return false;
     for (int32_t i = 0; i < det->chain_count; i++) {
         const qpc_chain_part *c = &det->chains[i];
-        const double *p0 = x0 + 3 * (int64_t)c->first_node, *p1 = x1 + 3 * (int64_t)c->first_node;
-        for (int32_t f = c->feature_base; f < c->feature_base + c->node_count; f++) {
-            hold = hold && qpc_dbox_holds(&det->tight[f], p0) && qpc_dbox_holds(&det->tight[f], p1);
-            if (x0 != x1) {
-                qpc_vec3 motion = v3_sub(v3_load(p1), v3_load(p0));
-                if (isfinite(motion.x + motion.y + motion.z)) det->last_motion[f] = motion;
-            }
-            p0 += 3;
-            p1 += 3;
-        }
+        const double *p = x + 3 * (int64_t)c->first_node;
+        for (int32_t f = c->feature_base; f < c->feature_base + c->node_count; f++, p += 3)
+            if (!qpc_dbox_holds(&det->tight[f], p)) return false;
     }
-    return hold;
+    return true;
 }
 
 qpc_dbox qpc_tight_box(const qpc_chain_part *c, const double *p, qpc_vec3 motion) {
@@ -44,12 +37,8 @@ qpc_dbox qpc_tight_box(const qpc_chain_part *c, const double *p, qpc_vec3 motion
 /// A chain feature that stays within tight boxes (two for an edge), as seen by one mesh.
 static void face_mesh(qpc_side *s, const qpc_mesh_part *m, const qpc_dbox *a, const qpc_dbox *b,
                       double reach) {
-    s->mesh = m;
-    s->exact = qpc_dbox_join(a, b);
-    s->exact = qpc_dbox_grow(&s->exact, reach);
-    double old = m->moving ? m->slack + 1e-6 * m->size : 0;
-    qpc_dbox around = qpc_dbox_grow(&s->exact, old);
-    s->box = qpc_fbox_around(around.lo, around.hi, m->origin);
+    qpc_dbox both = qpc_dbox_join(a, b);
+    qpc_side_start(s, m, &both, reach);
     if (m->moving) return;
     // Centres of the boxes stand for the vertices; half a diagonal goes into the reach.
     double size = m->size, far = 0;
@@ -131,13 +120,7 @@ static bool choose_chain(qpc_detector *det, const qpc_chain_part *c, int32_t k, 
     det->near_cc[f].start = *used;
     det->counts.box_tests += (uint64_t)l->count;
     for (int32_t q = 0; q < l->count; q++) {
-        if (item[q] <= f || !qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[item[q]])) continue;
-        const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
-        if (o == c && qpc_chain_near_self(c, k, item[q] - o->feature_base)) {
-            // These keep a hundredth of the separation only.
-            qpc_dbox near = qpc_dbox_grow(&det->edge_now[f], -1.98 * reach * c->radius);
-            if (!qpc_dbox_overlap(&near, &det->edge_now[item[q]])) continue;
-        }
+        if (item[q] <= f || !qpc_chains_in_reach(det, f, item[q], reach)) continue;
         if (!push(det, used, item[q])) return false;
     }
     det->near_cc[f].count = *used - det->near_cc[f].start;

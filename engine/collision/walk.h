@@ -29,14 +29,13 @@ typedef struct qpc_side {
     qpc_dbox exact; // moving ones
     qpc_vec3 p[4];  // positions of the feature's nodes, x0 then x1, relative to the mesh's origin
     int32_t points;
-    double beyond;            // farther than this to one side of a plane is out of reach
-    double far;               // tight boxes: half of the largest diagonal
-    qpc_vec3 across[2];       // edges: directions across the edge, and what the motion covers of
-    double low[2], high[2];   // them, grown by the reach
-    float direction[3][4];    // across by x, y, z: of both ends of a mesh edge in each direction
-    float below[4], above[4]; // low and high likewise, rounded outward
-    float point[3][4];        // p by x, y, z; the points that there are fill it
-    float off[4];             // beyond, rounded up
+    double beyond; // farther than this to one side of a plane is out of reach
+    double far;    // tight boxes: half of the largest diagonal
+    // Edges: two directions across by x, y, z, and what the motion covers of them, grown by the
+    // reach and rounded outward; each twice, for both ends of a mesh edge.
+    float direction[3][4], below[4], above[4];
+    float point[3][4]; // p by x, y, z; the points that there are fill it
+    float off[4];      // beyond, rounded up
 } qpc_side;
 
 /// With points and mesh given: reach in doubles, directions across an edge. size: largest 1-norm.
@@ -54,37 +53,40 @@ static inline void qpc_side_finish(qpc_side *s, double reach, double size, bool 
     qpc_vec3 along = qpc_unit(v3_sub(s->p[1], s->p[0]));
     double x = fabs(along.x), y = fabs(along.y), z = fabs(along.z);
     qpc_vec3 axis = z <= x && z <= y ? v3(0, 0, 1) : y <= x ? v3(0, 1, 0) : v3(1, 0, 0);
-    s->across[0] = qpc_unit(v3_cross(along, axis));
-    s->across[1] = v3_cross(along, s->across[0]);
+    qpc_vec3 across[2] = {qpc_unit(v3_cross(along, axis))};
+    across[1] = v3_cross(along, across[0]);
     for (int k = 0; k < 2; k++) {
-        s->low[k] = INFINITY, s->high[k] = -INFINITY;
+        double low = INFINITY, high = -INFINITY;
         for (int32_t i = 0; i < s->points; i++) {
-            double h = v3_dot(s->across[k], s->p[i]);
-            s->low[k] = h < s->low[k] ? h : s->low[k];
-            s->high[k] = h > s->high[k] ? h : s->high[k];
+            double h = v3_dot(across[k], s->p[i]);
+            low = h < low ? h : low;
+            high = h > high ? h : high;
         }
-        s->low[k] -= s->beyond;
-        s->high[k] += s->beyond;
-    }
-    for (int i = 0; i < 4; i++) {
-        int k = i / 2;
-        s->direction[0][i] = (float)s->across[k].x;
-        s->direction[1][i] = (float)s->across[k].y;
-        s->direction[2][i] = (float)s->across[k].z;
-        s->below[i] = (float)(s->low[k] - rounding);
-        s->above[i] = (float)(s->high[k] + rounding);
+        for (int i = 2 * k; i < 2 * k + 2; i++) {
+            s->direction[0][i] = (float)across[k].x;
+            s->direction[1][i] = (float)across[k].y;
+            s->direction[2][i] = (float)across[k].z;
+            s->below[i] = (float)(low - s->beyond - rounding);
+            s->above[i] = (float)(high + s->beyond + rounding);
+        }
     }
 }
 
-static inline void qpc_face_mesh(qpc_side *s, const qpc_mesh_part *m, const double *x0,
-                                 const double *x1, int32_t a, int32_t b, double reach) {
+/// The box of a feature over its motion, grown by the reach of the pair.
+static inline void qpc_side_start(qpc_side *s, const qpc_mesh_part *m, const qpc_dbox *swept,
+                                  double reach) {
     s->mesh = m;
-    s->exact = qpc_swept(x0, x1, a, b);
-    s->exact = qpc_dbox_grow(&s->exact, reach);
+    s->exact = qpc_dbox_grow(swept, reach);
     // A moving mesh's float boxes are as old as its slack allows; the exact test comes after them.
     double old = m->moving ? m->slack + 1e-6 * m->size : 0;
     qpc_dbox around = qpc_dbox_grow(&s->exact, old);
     s->box = qpc_fbox_around(around.lo, around.hi, m->origin);
+}
+
+static inline void qpc_face_mesh(qpc_side *s, const qpc_mesh_part *m, const double *x0,
+                                 const double *x1, int32_t a, int32_t b, double reach) {
+    qpc_dbox swept = qpc_swept(x0, x1, a, b);
+    qpc_side_start(s, m, &swept, reach);
     if (m->moving) return;
     qpc_vec3 origin = v3_load(m->origin);
     s->points = (a != b ? 2 : 1) * (x0 != x1 ? 2 : 1);
@@ -173,6 +175,19 @@ static inline bool qpc_near_mesh_edge(const qpc_side *s, const double *x0, const
     const int32_t *v = qpc_edge_nodes(m, e);
     qpc_dbox b = qpc_swept(x0, x1, m->first_node + v[0], m->first_node + v[1]);
     return qpc_dbox_overlap(&b, &s->exact);
+}
+
+/// May two chain edges come within reach, by det->edge_now? Near along the rest shape they keep a
+/// hundredth of the separation only.
+static inline bool qpc_chains_in_reach(const qpc_detector *det, int32_t f, int32_t g,
+                                       double reach) {
+    if (!qpc_dbox_overlap(&det->edge_now[f], &det->edge_now[g])) return false;
+    const qpc_chain_part *c = &det->chains[det->feature_chain[f]];
+    if (det->feature_chain[f] != det->feature_chain[g] ||
+        !qpc_chain_near_self(c, f - c->feature_base, g - c->feature_base))
+        return true;
+    qpc_dbox near = qpc_dbox_grow(&det->edge_now[f], -1.98 * reach * c->radius);
+    return qpc_dbox_overlap(&near, &det->edge_now[g]);
 }
 
 /// Lists go mesh by mesh: move on to the mesh that holds global triangle or edge number `item`.
