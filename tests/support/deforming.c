@@ -70,7 +70,36 @@ double *deforming_at(const deforming *d, double *x, int32_t surface) {
     return x + 3 * (int64_t)d->surface[surface].first_node;
 }
 
+void deforming_advance(deforming *d) {
+    memcpy(d->x0, d->x1, (size_t)d->nodes * 3 * sizeof *d->x0);
+}
+
+double deforming_uniform(uint64_t *seed) {
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(*seed & ~(uint64_t)2047) * 0x1p-63;
+}
+
 // ---- shapes ----
+
+bool deforming_add_soup(deforming *d, int points, int triangles, qpc_motion_kind motion,
+                        double radius, uint64_t *seed) {
+    bool ok = true;
+    generated g = {0};
+    for (int k = 0; k < 3 * points; k++) ok &= qpc_array_push(&g.x, deforming_uniform(seed));
+    for (int k = 0; k < 3 && ok; k++) {
+        g.x.data[k] = 0.5 * (g.x.data[3 + k] + g.x.data[6 + k]);
+        g.x.data[9 + k] = g.x.data[12 + k];
+    }
+    for (int t = 0; t < triangles; t++)
+        for (int k = 0; k < 3; k++)
+            ok &= qpc_array_push(
+                &g.triangle, t == 0   ? k
+                             : t == 1 ? 3 + k
+                             : t == 2 ? 5 + k / 2
+                             : t == 3 ? 7
+                                      : (int32_t)(fabs(deforming_uniform(seed)) * (points - 1)));
+    return ok && deforming_add(d, &g, motion, radius) >= 0;
+}
 
 void sheet_fold(const double *rest, int32_t n, double at, double angle, double radius,
                 double *out) {

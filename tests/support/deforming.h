@@ -25,6 +25,13 @@ int32_t deforming_add(deforming *d, generated *g, qpc_motion_kind motion, double
 int32_t deforming_add_chain(deforming *d, int32_t n, const double a[3], const double b[3],
                             qpc_motion_kind motion, double radius);
 void deforming_fini(deforming *d);
+/// x0 = x1.
+void deforming_advance(deforming *d);
+/// Triangles without order: shared vertices, edges with many triangles, no area, one point twice,
+/// one vertex in no triangle, one triangle that is a point. Coordinates in [-1, 1).
+bool deforming_add_soup(deforming *d, int points, int triangles, qpc_motion_kind motion,
+                        double radius, uint64_t *seed);
+double deforming_uniform(uint64_t *seed); // [-1, 1)
 /// First coordinate of a surface in x.
 double *deforming_at(const deforming *d, double *x, int32_t surface);
 
