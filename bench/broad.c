@@ -6,7 +6,9 @@
 /// Times are medians of thread CPU time. On two threads: the work of the longer one when slices are
 /// taken in turn, and the best wall time, which needs an idle machine. Counts are exact and
 /// the same in every round. See docs/benchmarks.md.
+#include "bench/machine.h"
 #include "bench/octree.h"
+#include "bench/timing.h"
 #include "engine/collision/broad_work.h"
 #include "tests/support/surfaces.h"
 
@@ -32,58 +34,17 @@ static int rounds = 15;
 static FILE *csv;
 static const char *commit = "unknown";
 
-static double now(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 static double cpu(void) {
-    return now(CLOCK_THREAD_CPUTIME_ID);
+    return bench_ms(CLOCK_THREAD_CPUTIME_ID);
 } // the machine may be shared
 static double wall(void) {
-    return now(CLOCK_MONOTONIC);
-}
-
-static int by_value(const void *a, const void *b) {
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n) {
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return v[n / 2];
+    return bench_ms(CLOCK_MONOTONIC);
 }
 
 static void need(bool ok, const char *what) {
     if (ok) return;
     fprintf(stderr, "bench_broad: %s\n", what);
     exit(1);
-}
-
-static void cpu_model(char *ret, size_t size) {
-    char line[256];
-    (void)snprintf(ret, size, "unknown CPU");
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        char *value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
-        value[strcspn(value, "\n")] = 0;
-        (void)snprintf(ret, size, "%s", value + 2);
-        break;
-    }
-    if (f != NULL) (void)fclose(f);
-    for (char *c = ret; *c; c++)
-        if (*c == ',') *c = ' ';
-}
-
-static const char *compiler(void) {
-#ifdef __clang__
-    return "clang " __clang_version__;
-#else
-    return "gcc " __VERSION__;
-#endif
 }
 
 static void write_csv(const figures *f) {
@@ -94,8 +55,8 @@ static void write_csv(const figures *f) {
                      "create_ms,octree_ms,"
                      "octree_build_ms,octree_box_tests\n");
     char model[256];
-    cpu_model(model, sizeof model);
-    fprintf(csv, "%s,%s,%s,%s,%d,%g,%lld,%lld,%lld,%.0f,%.3f,%zu", model, compiler(), commit,
+    bench_cpu(model, sizeof model);
+    fprintf(csv, "%s,%s,%s,%s,%d,%g,%lld,%lld,%lld,%.0f,%.3f,%zu", model, bench_compiler(), commit,
             f->scene, (int)f->triangles, f->speed, (long long)f->vt, (long long)f->ee,
             (long long)f->fat, f->box_tests, f->lists, f->bytes);
     const double ms[] = {f->ms,       f->two_ms,    f->two_cpu_ms,     f->boxes_ms,
@@ -207,17 +168,9 @@ static void octree_pairs(octree_phase *o) {
     need(ok, "out of memory");
 }
 
-static int by_numbers(const void *a, const void *b) {
-    qpc_pair p, q;
-    memcpy(&p, a, sizeof p);
-    memcpy(&q, b, sizeof q);
-    if (p.a != q.a) return p.a < q.a ? -1 : 1;
-    return (p.b > q.b) - (p.b < q.b);
-}
-
 static bool same_set(qpc_pairs *a, const qpc_pairs *b) {
     if (a->count != b->count) return false;
-    qsort(a->data, (size_t)a->count, sizeof *a->data, by_numbers);
+    qsort(a->data, (size_t)a->count, sizeof *a->data, surfaces_by_numbers);
     return a->count == 0 || memcmp(a->data, b->data, (size_t)a->count * sizeof *a->data) == 0;
 }
 
@@ -246,8 +199,8 @@ static void run_octree(const surfaces_scene *s, double radius, const qpc_broad *
         octree_pairs(&o);
         all[i] = cpu() - t;
     }
-    f->octree_ms = median(all, n);
-    f->octree_build_ms = median(build, n);
+    f->octree_ms = bench_quantile(all, n, 0.5);
+    f->octree_build_ms = bench_quantile(build, n, 0.5);
     f->octree_tests = (double)o.tests;
     surfaces_pairs found = {0};
     need(surfaces_found(broad, &found), "out of memory");
@@ -318,11 +271,11 @@ static void run_cold(const char *name, const surfaces_scene *s, double radius, b
     count_pairs(broad, &f);
     f.fat = (int64_t)qpc_broad_get_counts(broad).fat_pairs / 4; // updates since the reset
     f.bytes = qpc_broad_bytes(broad);
-    f.ms = median(one, rounds);
+    f.ms = bench_quantile(one, rounds, 0.5);
     f.two_ms = pair[0]; // the best: other work on the machine counts against wall time
     for (int i = 0; i < rounds; i++) f.two_ms = fmin(f.two_ms, pair[i]);
-    f.two_cpu_ms = median(halves, rounds);
-    f.boxes_ms = median(boxes, rounds);
+    f.two_cpu_ms = bench_quantile(halves, rounds, 0.5);
+    f.boxes_ms = bench_quantile(boxes, rounds, 0.5);
     if (with_octree) run_octree(s, radius, broad, &f);
     double pairs = (double)(f.vt + f.ee);
     printf("%-8s cold   %7d triangles: VT %lld + EE %lld pairs; %.2f ms on one thread, of which "
@@ -443,7 +396,7 @@ static void run_cable(void) {
                  .triangles = n,
                  .vt = found.count,
                  .box_tests = (double)tests,
-                 .ms = median(time, rounds),
+                 .ms = bench_quantile(time, rounds, 0.5),
                  .build_ms = build};
     printf(
         "cable    100 edges against %d triangles: %d box pairs, %.0f box tests, %.2f us cold; tree "
@@ -473,7 +426,7 @@ static void run_scaling(bool quick) {
             update(broad, s.x0, s.x1, NULL);
             time[k] = cpu() - t;
         }
-        f.ms = median(time, rounds);
+        f.ms = bench_quantile(time, rounds, 0.5);
         count_pairs(broad, &f);
         f.box_tests = (double)qpc_broad_get_counts(broad).box_tests;
         f.fat = (int64_t)qpc_broad_get_counts(broad).fat_pairs;
@@ -518,8 +471,8 @@ int main(int argc, char **argv) {
         return 1;
     }
     char model[256];
-    cpu_model(model, sizeof model);
-    printf("%s; %s; commit %s; medians of %d rounds\n", model, compiler(), commit, rounds);
+    bench_cpu(model, sizeof model);
+    printf("%s; %s; commit %s; medians of %d rounds\n", model, bench_compiler(), commit, rounds);
     qpc_team *team = NULL;
     qpc_error err = {0};
     need(qpc_team_create(1, &team, &err) == QPC_OK, err.message); // and the caller

@@ -5,6 +5,7 @@
 ///
 /// Prints medians per call and exact counts per step, one thread.
 #include "engine/collision/detect.h"
+#include "bench/timing.h"
 #include "tests/support/generate.h"
 #include "tests/support/surfaces.h"
 
@@ -13,24 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); // the machine may be shared
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-static double quantile(double *v, int n, double q) {
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return v[(int)(q * (n - 1))];
-}
 
 /// Point at arc length l of the line of demo 1: up the left leg, over the half circle, down.
 static qpc_vec3 on_line(double l, double leg, double radius) {
@@ -68,7 +51,7 @@ static void run(const char *name, int n, double spacing, double radius, double s
          .self_exclusion = -1}};
     qpc_detector *det = NULL;
     qpc_contacts contacts = {0};
-    double build = now();
+    double build = bench_ms(CLOCK_THREAD_CPUTIME_ID);
     int64_t rows = 0, hits = 0;
     for (int step = -20; step < steps; step++) {
         for (int k = 0; k < 2; k++) {
@@ -87,34 +70,35 @@ static void run(const char *name, int n, double spacing, double radius, double s
                 fprintf(stderr, "%s\n", err.message);
                 exit(1);
             }
-            printf("%s: detector built in %.2f ms\n", name, now() - build);
+            printf("%s: detector built in %.2f ms\n", name,
+                   bench_ms(CLOCK_THREAD_CPUTIME_ID) - build);
         }
         if (step == 0) qpc_detector_counts_reset(det);
         double t[6], gap;
-        t[0] = now();
+        t[0] = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         if (qpc_detect_proximity(det, x0, 1.25, &contacts, &err) != QPC_OK) exit(1);
         if (step >= 0) rows += contacts.count;
-        t[1] = now();
+        t[1] = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         if (qpc_detect_motion(det, x0, x1, 0.95, &contacts, &err) != QPC_OK) exit(1);
-        t[2] = now();
+        t[2] = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         if (qpc_detect_motion(det, x0, x1, 0.95, &contacts, &err) != QPC_OK) exit(1);
         if (step >= 0) hits += contacts.count;
-        t[3] = now();
+        t[3] = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         if (qpc_detect_motion(det, x0, x1, 0.3, &contacts, &err) != QPC_OK) exit(1);
-        t[4] = now();
+        t[4] = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         if (qpc_detect_minimum_gap(det, x1, &gap, &err) != QPC_OK) exit(1);
-        t[5] = now();
+        t[5] = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         for (int i = 0; i < 5 && step >= 0; i++) time[i][step] = t[i + 1] - t[i];
     }
     qpc_detect_counts c = qpc_detector_counts(det);
     double *all = calloc((size_t)steps, sizeof *all);
     for (int k = 0; k < steps; k++) all[k] = time[0][k] + time[1][k] + time[2][k] + time[3][k];
     printf("  us, median: proximity %.1f, pass %.1f, pass %.1f, acceptance %.1f, gap %.1f\n",
-           1e3 * quantile(time[0], steps, 0.5), 1e3 * quantile(time[1], steps, 0.5),
-           1e3 * quantile(time[2], steps, 0.5), 1e3 * quantile(time[3], steps, 0.5),
-           1e3 * quantile(time[4], steps, 0.5));
+           1e3 * bench_quantile(time[0], steps, 0.5), 1e3 * bench_quantile(time[1], steps, 0.5),
+           1e3 * bench_quantile(time[2], steps, 0.5), 1e3 * bench_quantile(time[3], steps, 0.5),
+           1e3 * bench_quantile(time[4], steps, 0.5));
     printf("  detection of a step (the first four): median %.3f ms, p99 %.3f ms\n",
-           quantile(all, steps, 0.5), quantile(all, steps, 0.99));
+           bench_quantile(all, steps, 0.5), bench_quantile(all, steps, 0.99));
     printf("  per step: candidates %.0f, vt %.1f, ee %.1f, iterations %.1f, box tests %.0f, lists "
            "made %.2f, contacts %.1f, hits of the second pass %.1f\n",
            (double)c.candidates / steps, (double)c.vt_tests / steps, (double)c.ee_tests / steps,
@@ -165,20 +149,21 @@ static void cable_along_torus(double radius, int steps) {
         for (int i = 0; i < 3 * CABLE; i++) x[2][3 * torus.nodes + i] += 1; // nowhere it was before
         if (qpc_detect_motion(det, x[2], x[2], 0.95, &hits, &err) != QPC_OK) exit(1);
         qpc_detector_counts_reset(det);
-        double begin = now();
+        double begin = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         if (qpc_detect_motion(det, x[0], x[1], 0.95, &hits, &err) != QPC_OK) exit(1);
-        double middle = now();
+        double middle = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         if (qpc_detect_motion(det, x[0], x[1], 0.95, &hits, &err) != QPC_OK) exit(1);
-        again[step] = now() - middle;
+        again[step] = bench_ms(CLOCK_THREAD_CPUTIME_ID) - middle;
         cold[step] = middle - begin;
     }
     qpc_detect_counts c = qpc_detector_counts(det);
     printf(
         "cable of 100 edges along 13,722 triangles, r %g mm: one motion %.1f us cold, %.1f us with "
         "lists; of two, %llu candidates, %llu tests, %llu lists, %d hits\n",
-        1e3 * radius, 1e3 * quantile(cold, steps, 0.5), 1e3 * quantile(again, steps, 0.5),
-        (unsigned long long)c.candidates, (unsigned long long)(c.vt_tests + c.ee_tests),
-        (unsigned long long)c.list_rebuilds, (int)hits.count);
+        1e3 * radius, 1e3 * bench_quantile(cold, steps, 0.5),
+        1e3 * bench_quantile(again, steps, 0.5), (unsigned long long)c.candidates,
+        (unsigned long long)(c.vt_tests + c.ee_tests), (unsigned long long)c.list_rebuilds,
+        (int)hits.count);
     qpc_detector_destroy(det);
     qpc_array_fini(&hits);
     surfaces_scene_fini(&torus);

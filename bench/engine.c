@@ -10,6 +10,7 @@
 // scene; bench/compare.py compares two such files. How figures are made: docs/benchmarks.md.
 #include "base/mem.h"
 #include "bench/machine.h"
+#include "bench/timing.h"
 #include "tests/support/scenes.h"
 
 #include <errno.h>
@@ -54,15 +55,6 @@ typedef struct run {
 #undef MEMBER
 } run;
 
-static int by_value(const void *a, const void *b) {
-    double p = *(const double *)a, q = *(const double *)b;
-    return p < q ? -1 : p > q;
-}
-static double median(double *v, int n) {
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
-}
-
 static bool run_scene(const char *path, double dt, double seconds, bool check, run *ret,
                       qpc_error *err) {
     qpc_test_meshes *meshes = qpc_test_meshes_create();
@@ -103,8 +95,8 @@ static bool run_scene(const char *path, double dt, double seconds, bool check, r
     ret->hash = qpc_world_hash(w.world);
     ret->penetration = w.found.worst_penetration;
     ret->crossings = w.found.crossings + w.found.intersections + w.found.undecided;
-    ret->median_us = median(us, (int)steps);
-    ret->p99_us = us[(int64_t)(0.99 * (double)(steps - 1) + 0.5)];
+    ret->median_us = bench_quantile(us, steps, 0.5);
+    ret->p99_us = bench_quantile(us, steps, 0.99);
     ret->max_us = us[steps - 1];
     ok = true;
 done:
@@ -121,7 +113,7 @@ static run summarise(const run *runs, int n) {
     double v[RUNS_MAX];
 #define TIME(name)                                                                                 \
     for (int i = 0; i < n; i++) v[i] = runs[i].name;                                               \
-    s.name = median(v, n);
+    s.name = bench_quantile(v, n, 0.5);
     TIME(median_us)
     TIME(p99_us)
     TIME(mean_us)

@@ -9,6 +9,7 @@
 // every state to the independent checker, outside the time measured. docs/benchmarks.md.
 #include "base/mem.h"
 #include "bench/machine.h"
+#include "bench/timing.h"
 #include "tests/support/scenes.h"
 
 #include <errno.h>
@@ -46,11 +47,6 @@ typedef struct options {
     double seconds, dt;
     bool check;
 } options;
-
-static int by_value(const void *a, const void *b) {
-    double p = *(const double *)a, q = *(const double *)b;
-    return p < q ? -1 : p > q;
-}
 
 static qpc_status read_scene(const size_case *c, double dt, qpc_test_meshes *meshes, qpc_value *ret, qpc_error *err) {
     char text[1024];
@@ -100,9 +96,8 @@ static bool run_size(const size_case *c, const options *o, run *ret, qpc_error *
     ret->world_bytes = (int64_t)qpc_world_memory(w.world);
     ret->penetration = w.found.worst_penetration;
     ret->crossings = w.found.crossings + w.found.intersections + w.found.undecided;
-    qsort(us, (size_t)steps, sizeof *us, by_value);
-    ret->median_us = us[steps / 2];
-    ret->p99_us = us[(int64_t)(0.99 * (double)(steps - 1) + 0.5)];
+    ret->median_us = bench_quantile(us, steps, 0.5);
+    ret->p99_us = bench_quantile(us, steps, 0.99);
     ret->max_us = us[steps - 1];
     ok = true;
 done:
@@ -119,8 +114,7 @@ static run summarise(const run *runs, int n) {
     double v[RUNS_MAX];
 #define TIME(name)                                                                                 \
     for (int i = 0; i < n; i++) v[i] = runs[i].name;                                               \
-    qsort(v, (size_t)n, sizeof *v, by_value);                                                      \
-    s.name = v[n / 2];
+    s.name = bench_quantile(v, n, 0.5);
     TIME(median_us)
     TIME(p99_us)
     TIME(mean_us)

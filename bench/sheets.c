@@ -8,31 +8,12 @@
 /// docs/benchmarks.md.
 #include "engine/collision/sheets.h"
 #include "bench/machine.h"
+#include "bench/timing.h"
 #include "tests/support/deforming.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <time.h>
 
 enum { STEPS = 24 };
-
-static double now(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n) {
-    qsort(v, (size_t)n, sizeof *v, by_value);
-    return v[n / 2];
-}
 
 static void need(bool ok, const char *what) {
     if (ok) return;
@@ -77,14 +58,14 @@ static figures run(int cells, const qpc_parallel *parallel) {
         double part = (step + 1.0) / STEPS;
         fold(&d, (0.99 + 0.01 * part) * pi, 0.12 + (12 - 11.2 * part) * r, 0.95 * r, d.x1);
         qpc_detector_counts_reset(det);
-        double start = now(CLOCK_THREAD_CPUTIME_ID), begin = now(CLOCK_MONOTONIC);
+        double start = bench_ms(CLOCK_THREAD_CPUTIME_ID), begin = bench_ms(CLOCK_MONOTONIC);
         need(qpc_detect_motion(det, d.x0, d.x1, 0.95, &found, &err) == QPC_OK, err.message);
         f.hits += found.count;
-        motion[step] = now(CLOCK_THREAD_CPUTIME_ID) - start;
-        start = now(CLOCK_THREAD_CPUTIME_ID);
+        motion[step] = bench_ms(CLOCK_THREAD_CPUTIME_ID) - start;
+        start = bench_ms(CLOCK_THREAD_CPUTIME_ID);
         need(qpc_detect_proximity(det, d.x1, 1.1, &found, &err) == QPC_OK, err.message);
-        near[step] = now(CLOCK_THREAD_CPUTIME_ID) - start;
-        wall[step] = now(CLOCK_MONOTONIC) - begin;
+        near[step] = bench_ms(CLOCK_THREAD_CPUTIME_ID) - start;
+        wall[step] = bench_ms(CLOCK_MONOTONIC) - begin;
         f.contacts += found.count;
         qpc_detect_counts c = qpc_detector_counts(det);
         f.candidates += (int64_t)c.candidates;
@@ -92,9 +73,9 @@ static figures run(int cells, const qpc_parallel *parallel) {
         f.lists += (int64_t)c.list_rebuilds;
         memcpy(d.x0, d.x1, 3 * (size_t)d.nodes * sizeof *d.x0);
     }
-    f.motion = median(motion, STEPS);
-    f.proximity = median(near, STEPS);
-    f.both_wall = median(wall, STEPS);
+    f.motion = bench_quantile(motion, STEPS, 0.5);
+    f.proximity = bench_quantile(near, STEPS, 0.5);
+    f.both_wall = bench_quantile(wall, STEPS, 0.5);
     f.bytes = qpc_broad_bytes(qpc_sheets_broad(det->sheets));
     qpc_detector_destroy(det);
     qpc_array_fini(&found);

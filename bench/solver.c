@@ -7,6 +7,7 @@
 /// dt 5 ms, over a polygon of 98 sides and radius 1 m; vertex rows and edge rows near it. 200 steps
 /// are simulated with `auto` and their QPs kept; each is then solved cold, warm (multipliers of the
 /// step before, by row key), and by each engine. Times are thread CPU time in microseconds.
+#include "bench/timing.h"
 #include "engine/solver/solver.h"
 #include "base/mem.h"
 #include "base/vec.h"
@@ -23,21 +24,7 @@
 enum { PARTICLES = 100, N = 3 * PARTICLES, STEPS = 200, REPEAT = 5, SIDES = 98 };
 
 static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
-static double quantile(double *v, int32_t count, double q) {
-    qsort(v, (size_t)count, sizeof *v, by_value);
-    return v[(int32_t)(q * (count - 1) + 0.5)];
+    return 1e3 * bench_ms(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void check(qpc_status status, const qpc_error *err) {
@@ -225,9 +212,9 @@ static void bench_pulley(qpc_arena *arena) {
             free(l);
         }
         printf("%-22s %9.1f %9.1f %9.1f %9.1f %8.2f %8.2f %8.2f %8lld %8.1e\n",
-               qpc_solver_name((qpc_solver_id)id), quantile(time_cold, count, 0.5),
-               quantile(time_cold, count, 0.99), quantile(time_warm, count, 0.5),
-               quantile(time_warm, count, 0.99), (double)iterations[0] / count,
+               qpc_solver_name((qpc_solver_id)id), bench_quantile(time_cold, count, 0.5),
+               bench_quantile(time_cold, count, 0.99), bench_quantile(time_warm, count, 0.5),
+               bench_quantile(time_warm, count, 0.99), (double)iterations[0] / count,
                (double)iterations[1] / count, (double)factors / count, (long long)missed, natural);
     }
     // The pieces.

@@ -360,8 +360,6 @@ static qpc_status separate(push_out *p, bool *ret_done, qpc_error *err) {
     return measure(p, err);
 }
 
-static int worse(const qpc_scene_pair *a, const qpc_scene_pair *b) { return a->depth > b->depth; }
-
 /// Keep the worst pairs, worst first; among equal ones the first.
 static void keep_worst(qpc_scene_report *report, const int32_t body[2], const int32_t feature[2], double depth) {
     qpc_scene_pair pair = {.depth = depth};
@@ -374,7 +372,7 @@ static void keep_worst(qpc_scene_report *report, const int32_t body[2], const in
             return;
     }
     int32_t at = report->pair_count < QPC_SCENE_PAIRS_MAX ? report->pair_count++ : QPC_SCENE_PAIRS_MAX;
-    while (at > 0 && worse(&pair, &report->pair[at - 1])) {
+    while (at > 0 && depth > report->pair[at - 1].depth) {
         if (at < QPC_SCENE_PAIRS_MAX) report->pair[at] = report->pair[at - 1];
         at--;
     }

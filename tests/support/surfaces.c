@@ -319,7 +319,7 @@ static double gap(const item *a, const item *b, const qpc_broad_surface *surface
     return gap;
 }
 
-static int by_numbers(const void *a, const void *b) {
+int surfaces_by_numbers(const void *a, const void *b) {
     qpc_pair p, q;
     memcpy(&p, a, sizeof p);
     memcpy(&q, b, sizeof q);
@@ -328,7 +328,7 @@ static int by_numbers(const void *a, const void *b) {
 }
 
 static void sort_pairs(qpc_pairs *p) {
-    if (p->count > 1) qsort(p->data, (size_t)p->count, sizeof *p->data, by_numbers);
+    if (p->count > 1) qsort(p->data, (size_t)p->count, sizeof *p->data, surfaces_by_numbers);
 }
 
 /// Vertices, triangles and edges of all surfaces.
@@ -388,7 +388,8 @@ bool surfaces_brute(const qpc_broad_surface *surface, int32_t count, const doubl
 }
 
 static bool has_pair(const qpc_pairs *list, qpc_pair p) {
-    return list->count > 0 && bsearch(&p, list->data, (size_t)list->count, sizeof p, by_numbers);
+    return list->count > 0 &&
+           bsearch(&p, list->data, (size_t)list->count, sizeof p, surfaces_by_numbers);
 }
 
 bool surfaces_sample(const qpc_broad_surface *surface, int32_t count, const double *x0,
@@ -444,10 +445,10 @@ void surfaces_pairs_fini(surfaces_pairs *p) {
 bool surfaces_contained(const qpc_pairs *a, const qpc_pairs *b) {
     int32_t k = 0;
     for (int32_t i = 1; i < b->count; i++)
-        if (by_numbers(&b->data[i - 1], &b->data[i]) == 0) return false;
+        if (surfaces_by_numbers(&b->data[i - 1], &b->data[i]) == 0) return false;
     for (int32_t i = 0; i < a->count; i++) {
-        while (k < b->count && by_numbers(&b->data[k], &a->data[i]) < 0) k++;
-        if (k == b->count || by_numbers(&b->data[k], &a->data[i]) != 0) return false;
+        while (k < b->count && surfaces_by_numbers(&b->data[k], &a->data[i]) < 0) k++;
+        if (k == b->count || surfaces_by_numbers(&b->data[k], &a->data[i]) != 0) return false;
     }
     return true;
 }

@@ -45,6 +45,8 @@ bool surfaces_brute(const qpc_broad_surface *surface, int32_t count, const doubl
 bool surfaces_sample(const qpc_broad_surface *surface, int32_t count, const double *x0,
                      const double *x1, double reach, int32_t draws, uint64_t *seed,
                      const surfaces_pairs *found, int64_t *ret_pairs, int64_t *ret_missing);
+/// Order of pairs, for qsort and bsearch.
+int surfaces_by_numbers(const void *a, const void *b);
 /// The slices of the last update, put together and sorted.
 bool surfaces_found(const qpc_broad *broad, surfaces_pairs *ret);
 void surfaces_pairs_fini(surfaces_pairs *p);
