@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "tools/ccd_score.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,8 +172,8 @@ static int usage(FILE *out, int status) {
             "  --classes        a line for each class of queries too\n"
             "  --csv            one line a file, kind and class, values separated by commas\n"
             "  --no-times       answers only\n"
-            "Exit status: 0 every promise holds, 1 one is broken, 2 usage or a file that does not "
-            "read.\n");
+            "Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does not "
+            "read or an output that does not write.\n");
     return status;
 }
 
@@ -197,11 +198,11 @@ int main(int argc, char **argv) {
         switch (c) {
         case 's':
             if (read_length(optarg, &r.opt.separation)) break;
-            fprintf(stderr, "--separation %s: not a length of at least 0\n", optarg);
+            fprintf(stderr, "--separation %s: not a length of 0 to 1e9\n", optarg);
             return EXIT_ERROR;
         case 't':
             if (read_length(optarg, &r.opt.tolerance) && r.opt.tolerance > 0) break;
-            fprintf(stderr, "--tolerance %s: not a length above 0\n", optarg);
+            fprintf(stderr, "--tolerance %s: not a length above 0, at most 1e9\n", optarg);
             return EXIT_ERROR;
         case 'c':
             r.classes = true;
@@ -229,6 +230,10 @@ int main(int argc, char **argv) {
     for (int i = optind; i < argc; i++) {
         int result = check_file(argv[i], &r);
         if (result != EXIT_HOLDS && worst != EXIT_BROKEN) worst = result;
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "standard output: %s\n", strerror(errno));
+        if (worst == EXIT_HOLDS) worst = EXIT_ERROR; // nobody can read that every promise holds
     }
     return worst;
 }

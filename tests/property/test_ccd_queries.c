@@ -344,6 +344,12 @@ static int remove_folder(void **state) {
     return rmdir(folder);
 }
 
+static void an_output_that_does_not_write_is_told(void **state) {
+    (void)state;
+    assert_int_equal(ccd_queries("--no-times --csv '" CCD "sim.bin' >/dev/full"), 2);
+    assert_int_equal(ccd_queries("--no-times '" CCD "sim.bin' >/dev/null"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_promise_holds_on_the_data),
@@ -355,6 +361,7 @@ int main(void) {
         cmocka_unit_test(usage_is_told),
         cmocka_unit_test(a_broken_promise_outranks_a_file_that_does_not_read),
         cmocka_unit_test(the_reader_survives_want_of_memory),
+        cmocka_unit_test(an_output_that_does_not_write_is_told),
     };
     return cmocka_run_group_tests_name("ccd-queries", tests, make_folder, remove_folder);
 }
