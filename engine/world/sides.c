@@ -13,10 +13,12 @@
 
 #include "engine/geometry/closest.h"
 #include "engine/geometry/topology.h"
+#include "engine/world/attempt.h"
 
 #include <string.h>
 
 static const double ON = 1e-9; // of the thickness: nearer than this a node has no side
+static const double THERE = 0.999; // of the thickness: a node that has gone so far through is there
 
 static qpc_vec3 corner(const qpc_world *w, const double *x, int32_t body, int32_t triangle, int32_t k) {
     const qpc_body *b = &w->bodies[body];
@@ -354,7 +356,14 @@ static qpc_status decide_exit(qpc_sides *s, const double *x, int32_t index, int3
     return QPC_OK;
 }
 
-/// Exits of edges that cross a mesh and of which neither end goes through it.
+/// The node has still to go through the mesh at x.
+static bool on_its_way(const qpc_sides *s, const double *x, int32_t node, int32_t body) {
+    const qpc_through *t = qpc_sides_find(s, node, body);
+    return t != NULL && qpc_contact_gap_at(&t->row, x) < THERE * t->row.separation;
+}
+
+/// Exits of edges that cross a mesh and of which neither end has still to go through it: it cannot, or it is there and
+/// the edge is left across a rim, its ends on two sides of it.
 static qpc_status decide_exits(qpc_sides *s, const double *x, const qpc_overlap *o, int32_t count, int32_t *ret_new,
                                qpc_error *err) {
     qpc_status st = QPC_OK;
@@ -362,7 +371,7 @@ static qpc_status decide_exits(qpc_sides *s, const double *x, const qpc_overlap 
         int32_t node = s->w->bodies[o[i].surface[0]].first_node + o[i].feature[0];
         if (i > 0 && o[i - 1].feature[0] == o[i].feature[0]) continue;
         if (s->w->bodies[o[i].surface[0]].node_count < 2) continue;
-        if (qpc_sides_find(s, node, o[i].surface[1]) != NULL || qpc_sides_find(s, node + 1, o[i].surface[1]) != NULL) continue;
+        if (on_its_way(s, x, node, o[i].surface[1]) || on_its_way(s, x, node + 1, o[i].surface[1])) continue;
         st = decide_exit(s, x, o[i].surface[0], o[i].surface[1], o[i].feature[0], ret_new, err);
     }
     return st;

@@ -2,8 +2,8 @@
 ///
 /// Proximity cannot tell: a node behind a sheet is pushed further behind. So the cable is cut into
 /// groups where it exactly crosses the mesh; groups lie on alternating sides, and those with the
-/// shorter way go through. An edge of which neither end can go leaves sideways, past the nearest rim or
-/// contour of the mesh, if there is one near enough. One thread, at creation only.
+/// shorter way go through. An edge of which neither end can go, or which is left across a rim when its ends
+/// have gone, leaves sideways, past the nearest rim or contour of the mesh, if there is one near enough. One thread, at creation only.
 #ifndef QPC_ENGINE_WORLD_SIDES_H
 #define QPC_ENGINE_WORLD_SIDES_H
 

@@ -232,10 +232,37 @@ static void a_spring_in_and_out_of_a_rod_leaves_sideways(void **state) {
     simulation_end(&sim);
 }
 
+/// A few millimetres under the top of a box and out of both its sides: nodes near a side go past that, the others up,
+/// and the springs between them past the rim. The way is 2 cm at most.
+static void a_cable_under_the_top_of_a_box_leaves_across_its_rims(void **state) {
+    (void)state;
+    static const int counts[] = {30, 45, 60, 80, 100};
+    static const double heights[] = {0.09, 0.092, 0.095};
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < 3; k++) {
+            char text[1024];
+            simulation sim;
+            snprintf(text, sizeof text,
+                     "{'start': 'push-out', 'dt': 0.002, 'bodies': [{'kind': 'cable', 'radius': 0.01, 'mass': 0.05, 'stiffness': 1000,"
+                     "'nodes': {'generate': {'kind': 'line', 'from': [-0.8, %g, 0.011], 'to': [0.8, %g, 0.011], 'count': %d}}},"
+                     "{'kind': 'static', 'mesh': {'generate': {'kind': 'box', 'width': 1, 'height': 0.2, 'depth': 1}}}]}",
+                     heights[k], heights[k], counts[i]);
+            simulation_start(&sim, text);
+            for (int32_t n = 0; n < counts[i]; n++) {
+                const double *x = simulation_x(&sim, n);
+                double from[3] = {-0.8 + 1.6 * n / (counts[i] - 1), heights[k], 0.011};
+                assert_true(hypot(hypot(x[0] - from[0], x[1] - from[1]), x[2] - from[2]) <= 0.04);
+            }
+            simulation_step(&sim, 20);
+            simulation_end(&sim);
+        }
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) seed_count = atoi(argv[1]);
     if (argc > 2) seed_first = atoi(argv[2]);
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_starts_are_separated_or_refused),
-                                       cmocka_unit_test(a_spring_in_and_out_of_a_rod_leaves_sideways)};
+                                       cmocka_unit_test(a_spring_in_and_out_of_a_rod_leaves_sideways),
+                                       cmocka_unit_test(a_cable_under_the_top_of_a_box_leaves_across_its_rims)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
