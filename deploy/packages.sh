@@ -14,7 +14,7 @@ set -eu
 run="gcc libc6-dev meson ninja-build pkg-config
   libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev libssl-dev libxxhash-dev libjansson-dev
   libinih-dev libassimp-dev"
-test="libcmocka-dev python3 python3-msgpack python3-numpy sqlite3 neovim"
+test="g++ libcmocka-dev python3 python3-msgpack python3-numpy sqlite3 neovim"
 ci="bash clang libclang-rt-14-dev"
 
 case "${1:-run}" in
