@@ -49,7 +49,7 @@ typedef struct qpc_scene_report { // always written, also on failure
     double largest_move;          // of these, m
     int64_t stuck_count;          // pairs that it could not separate: refused
     int32_t pair_count;           // of the following: the scene as given, overlaps first; if refused with
-                                  // stuck_count > 0, what is left, worst first, depth being what is still to go
+                                  // stuck_count > 0, what is left, worst first, depth being the least that is still to go
     qpc_scene_pair pair[QPC_SCENE_PAIRS_MAX];
     int32_t warning_count;
     char warning[8][160];         // zero-area triangles, unreferenced vertices, mass ratios, ...

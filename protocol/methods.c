@@ -148,7 +148,7 @@ static const qpc_field_spec create_results[] = {
       "Up to 16 maps {bodies, features, depth} of the scene as given: pairs that intersect, then pairs "
       "within their thickness, m. The latter are pushed apart at a capped speed; with start \"push-out\" "
       "both are separated already. In the data of a refusal with stuck_count above 0: the worst of what is "
-      "left, depth being what is still to go."),
+      "left, depth being the least that is still to go."),
     R("overlap_count", INT, "Pairs that intersected in the scene as given; 0 unless its start is \"push-out\"."),
     R("close_count", INT, "Pairs within their thickness in the scene as given."),
     R("moved_nodes", INT, "Nodes that the push-out moved (docs/scene.md, start)."),

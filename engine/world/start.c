@@ -402,12 +402,12 @@ static qpc_status refuse(push_out *p, qpc_scene_report *report, qpc_error *err) 
     report->stuck_count = p->overlap_count + p->close_count;
     snprintf(text, sizeof text,
              "the start cannot be separated by moves of at most %.3g m (start_push_limit): %lld pairs intersected and %lld were "
-             "within their thickness; after moves of up to %.3g m %lld and %lld still are",
+             "within their thickness; after moves of up to %.3g m %lld still intersect and %lld are still within it",
              longest, (long long)report->overlap_count, (long long)report->close_count, most, (long long)p->overlap_count,
              (long long)p->close_count);
     size_t used = strlen(text);
     if (report->pair_count > 0) snprintf(text + used, sizeof text - used, ": ");
-    name_pairs(w, report, report->stuck_count, "still to go", text, sizeof text);
+    name_pairs(w, report, report->stuck_count, "still to go at least", text, sizeof text);
     return qpc_fail_at(err, QPC_ERR_INVALID, "start", "%s", text);
 }
 
