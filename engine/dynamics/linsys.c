@@ -1,17 +1,22 @@
-/// Banded L D L' of K, row by row, and its solves. Runs on the worker in the world; no state.
-///
-/// Row i of the factor comes from the rows above it in the band:
-///     u_j = K_ij - sum_{k<j} u_k L_jk,   L_ij = u_j / D_j,   D_i = K_ii - sum_j u_j L_ij.
-/// u needs no division, so the only chain from row to row is 1/D_{i-1} -> L -> D_i -> 1/D_i.
-/// Half bandwidth 5 (cables) has its loops written out; wider bands use dot products.
+/// The two storages of K behind one set of calls. Runs on the worker in the world; no state.
 #include "engine/dynamics/linsys.h"
 
 #include "base/mem.h"
+#include "engine/dynamics/factor.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { CABLE = 5, STRIDE5 = CABLE + 1 };
+static void drop_sparse(qpc_linsys *sys) {
+    qpc_free(sys->start);
+    qpc_free(sys->row);
+    qpc_free(sys->value);
+    qpc_free(sys->work);
+    qpc_factor_destroy(sys->sparse);
+    sys->start = sys->row = NULL;
+    sys->value = sys->work = NULL;
+    sys->sparse = NULL;
+}
 
 qpc_status qpc_linsys_resize(qpc_linsys *sys, int32_t n, int32_t bandwidth, qpc_error *err) {
     if (n < 0 || bandwidth < 0)
@@ -39,14 +44,55 @@ qpc_status qpc_linsys_resize(qpc_linsys *sys, int32_t n, int32_t bandwidth, qpc_
         sys->diagonal = diagonal;
         sys->capacity = want;
     }
+    drop_sparse(sys);
+    sys->kind = QPC_LINSYS_BAND;
     sys->n = n;
     sys->bandwidth = bandwidth;
     qpc_linsys_clear(sys);
     return QPC_OK;
 }
 
+static bool pattern_is_good(int32_t n, const int32_t *start, const int32_t *row) {
+    if (start[0] != 0) return false;
+    for (int32_t j = 0; j < n; j++) {
+        if (start[j + 1] <= start[j] || row[start[j]] != j) return false;
+        for (int32_t k = start[j] + 1; k < start[j + 1]; k++)
+            if (row[k] <= row[k - 1] || row[k] >= n) return false;
+    }
+    return true;
+}
+
+qpc_status qpc_linsys_resize_sparse(qpc_linsys *sys, int32_t n, const int32_t *start, const int32_t *row,
+                                    qpc_error *err) {
+    if (n < 0 || !pattern_is_good(n, start, row))
+        return qpc_fail(err, QPC_ERR_INVALID,
+                        "a pattern of order %d must have columns with ascending rows, the diagonal first", n);
+    size_t count = (size_t)start[n], order = (size_t)n;
+    qpc_linsys fresh = {.kind = QPC_LINSYS_SPARSE, .n = n};
+    fresh.start = qpc_alloc_array(order + 1, sizeof *fresh.start);
+    fresh.row = qpc_alloc_array(count, sizeof *fresh.row);
+    fresh.value = qpc_alloc_array(count, sizeof *fresh.value);
+    fresh.diagonal = qpc_alloc_array(order, sizeof *fresh.diagonal);
+    fresh.work = qpc_alloc_array(order, QPC_LINSYS_BLOCK * sizeof *fresh.work);
+    qpc_status st = QPC_OK;
+    if (fresh.start == NULL || fresh.row == NULL || fresh.value == NULL || fresh.diagonal == NULL || fresh.work == NULL)
+        st = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a matrix of order %d with %zu entries", n, count);
+    if (st == QPC_OK) st = qpc_factor_create(n, start, row, &fresh.sparse, err);
+    if (st != QPC_OK) {
+        qpc_linsys_fini(&fresh);
+        return st;
+    }
+    memcpy(fresh.start, start, (order + 1) * sizeof *start);
+    if (count > 0) memcpy(fresh.row, row, count * sizeof *row);
+    qpc_linsys_fini(sys);
+    *sys = fresh;
+    qpc_linsys_clear(sys);
+    return QPC_OK;
+}
+
 void qpc_linsys_fini(qpc_linsys *sys) {
     if (sys == NULL) return;
+    drop_sparse(sys);
     qpc_free(sys->band);
     qpc_free(sys->factor);
     qpc_free(sys->diagonal);
@@ -54,15 +100,45 @@ void qpc_linsys_fini(qpc_linsys *sys) {
 }
 
 void qpc_linsys_clear(qpc_linsys *sys) {
-    if (sys->n == 0) return;
-    memset(sys->band, 0, (size_t)sys->n * (size_t)(sys->bandwidth + 1) * sizeof *sys->band);
+    int64_t count;
+    const double *value = qpc_linsys_values(sys, &count);
+    if (count > 0) memset((sys->kind == QPC_LINSYS_BAND ? sys->band : sys->value), 0, (size_t)count * sizeof *value);
+}
+
+const double *qpc_linsys_values(const qpc_linsys *sys, int64_t *ret_count) {
+    if (sys->kind == QPC_LINSYS_BAND) {
+        *ret_count = (int64_t)sys->n * (sys->bandwidth + 1);
+        return sys->band;
+    }
+    *ret_count = sys->start[sys->n];
+    return sys->value;
+}
+
+double *qpc_linsys_entry(qpc_linsys *sys, int32_t i, int32_t j) {
+    if (sys->kind == QPC_LINSYS_BAND) {
+        if (i - j > sys->bandwidth) return NULL;
+        return &sys->band[(int64_t)i * (sys->bandwidth + 1) + (j - i + sys->bandwidth)];
+    }
+    int32_t low = sys->start[j], high = sys->start[j + 1];
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (sys->row[middle] <= i)
+            low = middle;
+        else
+            high = middle;
+    }
+    return sys->row[low] == i ? &sys->value[low] : NULL;
 }
 
 qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
+    sys->factorizations++;
+    if (sys->kind == QPC_LINSYS_SPARSE) {
+        for (int32_t i = 0; i < sys->n; i++) sys->diagonal[i] = sys->value[sys->start[i]];
+        return qpc_factor_refill(sys->sparse, sys->value, NULL, err);
+    }
     int32_t stride = sys->bandwidth + 1;
     for (int32_t i = 0; i < sys->n; i++)
         sys->diagonal[i] = sys->band[(int64_t)i * stride + sys->bandwidth];
-    sys->factorizations++;
     int32_t bad = qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor, 0);
     if (bad >= 0)
         return qpc_fail(err, QPC_ERR_NUMERIC,
@@ -70,289 +146,49 @@ qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
     return QPC_OK;
 }
 
+/// CHOLMOD's solves have their memory since the analysis; should one fail all the same, NaN tells
+/// whoever looks at the result.
+static void solve_sparse(qpc_linsys *sys, const double *rhs, double *x, int32_t columns) {
+    if (qpc_factor_solve(sys->sparse, rhs, x, columns, NULL) == QPC_OK) return;
+    for (int64_t i = 0; i < (int64_t)sys->n * columns; i++) x[i] = NAN;
+}
+
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x) {
     sys->solves++;
+    if (sys->kind == QPC_LINSYS_SPARSE) {
+        solve_sparse(sys, rhs, x, 1);
+        return;
+    }
     if (x != rhs && sys->n > 0) memcpy(x, rhs, (size_t)sys->n * sizeof *x);
     qpc_band_solve(sys->n, sys->bandwidth, sys->factor, x);
 }
 
 void qpc_linsys_solve_block(qpc_linsys *sys, double *x) {
     sys->solves += QPC_LINSYS_BLOCK;
-    qpc_band_solve_block(sys->n, sys->bandwidth, sys->factor, x);
+    if (sys->kind == QPC_LINSYS_BAND) {
+        qpc_band_solve_block(sys->n, sys->bandwidth, sys->factor, x);
+        return;
+    }
+    int64_t n = sys->n;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < QPC_LINSYS_BLOCK; k++) sys->work[k * n + i] = x[i * QPC_LINSYS_BLOCK + k];
+    solve_sparse(sys, sys->work, sys->work, QPC_LINSYS_BLOCK);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < QPC_LINSYS_BLOCK; k++) x[i * QPC_LINSYS_BLOCK + k] = sys->work[k * n + i];
 }
 
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y) {
-    qpc_band_multiply(sys->n, sys->bandwidth, sys->band, x, y);
-}
-
-// ---- kernels ----
-
-/// a'b with four partial sums in a fixed order.
-static double dot(const double *a, const double *b, int32_t count) {
-    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    int32_t k = 0;
-    for (; k + 4 <= count; k += 4) {
-        s0 += a[k] * b[k];
-        s1 += a[k + 1] * b[k + 1];
-        s2 += a[k + 2] * b[k + 2];
-        s3 += a[k + 3] * b[k + 3];
-    }
-    for (; k < count; k++) s0 += a[k] * b[k];
-    return (s0 + s2) + (s1 + s3);
-}
-
-static bool pivot_is_good(double d) {
-    return d > 0 && d <= 1.7976931348623157e308;
-}
-
-/// One row by dot products; false if the pivot is bad. out may be in.
-static bool factor_row(int32_t i, int32_t w, const double *in, double *factor) {
-    int64_t stride = w + 1;
-    double *out = factor + (int64_t)i * stride;
-    // Columns left of the first non-zero of the row stay zero.
-    int32_t first = i > w ? i - w : 0;
-    while (first < i && in[first - i + w] == 0) first++;
-    double diagonal = in[w];
-    for (int32_t k = 0; k < first - i + w; k++) out[k] = 0;
-    for (int32_t j = first; j < i; j++) {
-        const double *above = factor + (int64_t)j * stride;
-        int32_t k0 = j - w > first ? j - w : first;
-        out[j - i + w] = in[j - i + w] - dot(out + (k0 - i + w), above + (k0 - j + w), j - k0);
-    }
-    double taken = 0;
-    for (int32_t j = first; j < i; j++) {
-        double u = out[j - i + w];
-        double l = u * factor[(int64_t)j * stride + w];
-        taken += u * l;
-        out[j - i + w] = l;
-    }
-    double d = diagonal - taken;
-    out[w] = 1 / d;
-    return pivot_is_good(d);
-}
-
-/// Half bandwidth 5, rows from 5 on: all five columns are there.
-static int32_t factor_cable(int32_t n, const double *K, double *factor, int32_t from) {
-    for (int32_t i = from; i < n && i < CABLE; i++)
-        if (!factor_row(i, CABLE, K + (int64_t)i * STRIDE5, factor)) return i;
-    for (int32_t i = from > CABLE ? from : CABLE; i < n; i++) {
-        const double *in = K + (int64_t)i * STRIDE5;
-        double *out = factor + (int64_t)i * STRIDE5;
-        const double *r5 = out - 5 * STRIDE5, *r4 = out - 4 * STRIDE5, *r3 = out - 3 * STRIDE5,
-                     *r2 = out - 2 * STRIDE5, *r1 = out - 1 * STRIDE5;
-        double u5 = in[0];
-        double u4 = in[1] - u5 * r4[4];
-        double u3 = in[2] - u5 * r3[3] - u4 * r3[4];
-        double u2 = in[3] - u5 * r2[2] - u4 * r2[3] - u3 * r2[4];
-        double u1 = in[4] - u5 * r1[1] - u4 * r1[2] - u3 * r1[3] - u2 * r1[4];
-        double l5 = u5 * r5[5], l4 = u4 * r4[5], l3 = u3 * r3[5], l2 = u2 * r2[5], l1 = u1 * r1[5];
-        double d = in[5] - u5 * l5 - u4 * l4 - u3 * l3 - u2 * l2 - u1 * l1;
-        out[0] = l5;
-        out[1] = l4;
-        out[2] = l3;
-        out[3] = l2;
-        out[4] = l1;
-        out[5] = 1 / d;
-        if (!pivot_is_good(d)) return i;
-    }
-    return -1;
-}
-
-int32_t qpc_band_factor(int32_t n, int32_t bandwidth, const double *K, double *factor,
-                        int32_t from) {
-    if (bandwidth == CABLE) return factor_cable(n, K, factor, from);
-    for (int32_t i = from; i < n; i++)
-        if (!factor_row(i, bandwidth, K + (int64_t)i * (bandwidth + 1), factor)) return i;
-    return -1;
-}
-
-static void solve_cable(int32_t n, const double *factor, double *x) {
-    // Forward, L y = x, the newest unknown last so that the chain is one product and one sum.
-    int32_t head = n < CABLE ? n : CABLE;
-    for (int32_t i = 0; i < head; i++) {
-        const double *l = factor + (int64_t)i * STRIDE5 + CABLE - i;
-        for (int32_t k = 0; k < i; k++) x[i] -= l[k] * x[k];
-    }
-    if (n <= CABLE) {
-        for (int32_t i = n - 1; i >= 0; i--) {
-            double v = x[i] * factor[(int64_t)i * STRIDE5 + CABLE];
-            for (int32_t j = i + 1; j < n; j++)
-                v -= factor[(int64_t)j * STRIDE5 + (i - j + CABLE)] * x[j];
-            x[i] = v;
-        }
+    if (sys->kind == QPC_LINSYS_BAND) {
+        qpc_band_multiply(sys->n, sys->bandwidth, sys->band, x, y);
         return;
     }
-    double a = x[0], b = x[1], c = x[2], d = x[3], e = x[4]; // y_{i-5} .. y_{i-1}
-    for (int32_t i = CABLE; i < n; i++) {
-        const double *l = factor + (int64_t)i * STRIDE5;
-        double y = ((x[i] - l[0] * a) - (l[1] * b + l[2] * c)) - l[3] * d - l[4] * e;
-        x[i] = y;
-        a = b;
-        b = c;
-        c = d;
-        d = e;
-        e = y;
-    }
-    // Backward, D L' x = y.
-    a = b = c = d = e = 0; // x_{i+5} .. x_{i+1}
-    for (int32_t i = n - 1; i >= 0; i--) {
-        const double *l = factor + (int64_t)i * STRIDE5; // column i of L steps down by STRIDE5 - 1
-        double v = x[i] * l[5];
-        if (i + CABLE < n) {
-            v = ((v - l[5 + 5 * CABLE] * a) - (l[5 + 4 * CABLE] * b + l[5 + 3 * CABLE] * c)) -
-                l[5 + 2 * CABLE] * d - l[5 + CABLE] * e;
-        } else {
-            for (int32_t j = n - 1; j > i; j--) v -= l[5 + (j - i) * CABLE] * x[j];
+    for (int32_t i = 0; i < sys->n; i++) y[i] = 0;
+    for (int32_t j = 0; j < sys->n; j++) {
+        double xj = x[j], sum = sys->value[sys->start[j]] * xj;
+        for (int32_t k = sys->start[j] + 1; k < sys->start[j + 1]; k++) {
+            sum += sys->value[k] * x[sys->row[k]];
+            y[sys->row[k]] += sys->value[k] * xj;
         }
-        x[i] = v;
-        a = b;
-        b = c;
-        c = d;
-        d = e;
-        e = v;
-    }
-}
-
-void qpc_band_solve(int32_t n, int32_t bandwidth, const double *factor, double *x) {
-    if (bandwidth == CABLE) {
-        solve_cable(n, factor, x);
-        return;
-    }
-    int32_t w = bandwidth;
-    int64_t stride = w + 1;
-    for (int32_t i = 0; i < n; i++) {
-        int32_t first = i > w ? i - w : 0;
-        x[i] -= dot(factor + (int64_t)i * stride + (first - i + w), x + first, i - first);
-    }
-    for (int32_t i = 0; i < n; i++) x[i] *= factor[(int64_t)i * stride + w];
-    for (int32_t i = n - 1; i >= 0; i--) {
-        int32_t first = i > w ? i - w : 0;
-        const double *l = factor + (int64_t)i * stride + (first - i + w);
-        double v = x[i];
-        for (int32_t k = first; k < i; k++) x[k] -= l[k - first] * v;
-    }
-}
-
-/// Two right-hand sides side by side. Two pairs fit the registers of any x86-64 or arm64 with the
-/// five unknowns that the band of a cable needs; wider vectors would not without AVX.
-typedef double pair __attribute__((vector_size(16)));
-typedef double pair_at __attribute__((vector_size(16), aligned(8), may_alias));
-
-static inline pair band_step(pair v, double l0, double l1, double l2, double l3, double l4, pair a,
-                             pair b, pair c, pair d, pair e) {
-    return ((v - l0 * a) - (l1 * b + l2 * c)) - l3 * d - l4 * e;
-}
-
-static void solve_block_cable(int32_t n, const double *factor, double *x) {
-    const pair zero = {0, 0};
-    // y_{i-5} .. y_{i-1}, for both pairs. Left of column 0 they are zero, and so is L.
-    pair a = zero, b = zero, c = zero, d = zero, e = zero;
-    pair f = zero, g = zero, h = zero, p = zero, q = zero;
-    for (int32_t i = 0; i < n; i++) {
-        const double *l = factor + (int64_t)i * STRIDE5;
-        pair_at *xi = (pair_at *)(x + (int64_t)i * 4);
-        pair y = band_step(xi[0], l[0], l[1], l[2], l[3], l[4], a, b, c, d, e);
-        pair z = band_step(xi[1], l[0], l[1], l[2], l[3], l[4], f, g, h, p, q);
-        xi[0] = y;
-        xi[1] = z;
-        a = b, b = c, c = d, d = e, e = y;
-        f = g, g = h, h = p, p = q, q = z;
-    }
-    a = b = c = d = e = f = g = h = p = q = zero; // x_{i+5} .. x_{i+1}
-    for (int32_t i = n - 1; i >= 0; i--) {
-        const double *l = factor + (int64_t)i * STRIDE5 + CABLE; // L_ji at l[(j - i) * CABLE]
-        pair_at *xi = (pair_at *)(x + (int64_t)i * 4);
-        pair y = xi[0] * l[0], z = xi[1] * l[0];
-        if (i + CABLE < n) {
-            y = band_step(y, l[25], l[20], l[15], l[10], l[5], a, b, c, d, e);
-            z = band_step(z, l[25], l[20], l[15], l[10], l[5], f, g, h, p, q);
-        } else {
-            for (int32_t j = 1; i + j < n; j++) {
-                y -= l[j * CABLE] * xi[2 * j];
-                z -= l[j * CABLE] * xi[2 * j + 1];
-            }
-        }
-        xi[0] = y;
-        xi[1] = z;
-        a = b, b = c, c = d, d = e, e = y;
-        f = g, g = h, h = p, p = q, q = z;
-    }
-}
-
-void qpc_band_solve_block(int32_t n, int32_t bandwidth, const double *factor, double *x) {
-    if (bandwidth == CABLE) {
-        solve_block_cable(n, factor, x);
-        return;
-    }
-    int32_t w = bandwidth;
-    int64_t stride = w + 1;
-    pair_at *v = (pair_at *)x;
-    for (int32_t i = 0; i < n; i++) {
-        const double *l = factor + (int64_t)i * stride - i + w;
-        pair y = v[2 * i], z = v[2 * i + 1];
-        for (int32_t k = i > w ? i - w : 0; k < i; k++) {
-            y -= l[k] * v[2 * k];
-            z -= l[k] * v[2 * k + 1];
-        }
-        v[2 * i] = y;
-        v[2 * i + 1] = z;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        v[2 * i] *= factor[(int64_t)i * stride + w];
-        v[2 * i + 1] *= factor[(int64_t)i * stride + w];
-    }
-    for (int32_t i = n - 1; i >= 0; i--) {
-        const double *l = factor + (int64_t)i * stride - i + w;
-        pair y = v[2 * i], z = v[2 * i + 1];
-        for (int32_t k = i > w ? i - w : 0; k < i; k++) {
-            v[2 * k] -= l[k] * y;
-            v[2 * k + 1] -= l[k] * z;
-        }
-    }
-}
-
-void qpc_band_multiply(int32_t n, int32_t bandwidth, const double *K, const double *x, double *y) {
-    int32_t w = bandwidth;
-    int64_t stride = w + 1;
-    if (w == CABLE) {
-        // y_{i-5} .. y_{i-1} so far, in registers; a place left of column 0 is zero.
-        double a = 0, b = 0, c = 0, d = 0, e = 0, before[CABLE] = {0};
-        for (int32_t i = 0; i < n; i++) {
-            const double *row = K + (int64_t)i * STRIDE5;
-            const double *xk = x + i - CABLE;
-            double xi = x[i], sum;
-            if (i < CABLE) {
-                sum = row[5] * xi;
-                for (int32_t k = 0; k < i; k++) sum += row[k - i + CABLE] * x[k];
-            } else {
-                sum = ((row[0] * xk[0] + row[1] * xk[1]) + (row[2] * xk[2] + row[3] * xk[3])) +
-                      (row[4] * xk[4] + row[5] * xi);
-                y[i - CABLE] = a + row[0] * xi;
-            }
-            a = b + row[1] * xi;
-            b = c + row[2] * xi;
-            c = d + row[3] * xi;
-            d = e + row[4] * xi;
-            e = sum;
-        }
-        before[0] = a;
-        before[1] = b;
-        before[2] = c;
-        before[3] = d;
-        before[4] = e;
-        int32_t last = n < CABLE ? n : CABLE;
-        for (int32_t k = 0; k < last; k++) y[n - last + k] = before[CABLE - last + k];
-        return;
-    }
-    for (int32_t i = 0; i < n; i++) y[i] = 0;
-    for (int32_t i = 0; i < n; i++) {
-        int32_t first = i > w ? i - w : 0;
-        const double *row = K + (int64_t)i * stride - i + w;
-        double xi = x[i], sum = 0;
-        for (int32_t k = first; k < i; k++) {
-            sum += row[k] * x[k];
-            y[k] += row[k] * xi;
-        }
-        y[i] += sum + row[i] * xi;
+        y[j] += sum;
     }
 }

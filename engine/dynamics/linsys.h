@@ -1,8 +1,10 @@
-/// K of one step: a symmetric positive definite banded matrix, its Cholesky factor and solves.
+/// K of one step: a symmetric positive definite matrix, its Cholesky factor and solves.
 ///
-/// Cables numbered along their length give half bandwidth 5 (3x3 blocks, tridiagonal); a dense
-/// matrix is the case bandwidth = n - 1. Direct, allocation-free after qpc_linsys_resize().
-/// Storage: row i holds K[i][i - bandwidth .. i] at band[i * (bandwidth + 1) + (j - i + bandwidth)];
+/// Two storages. Band: cables numbered along their length give half bandwidth 5 (3x3 blocks,
+/// tridiagonal); direct, allocation-free after qpc_linsys_resize(). Sparse: any pattern, the lower
+/// triangle by columns, rows ascending, the diagonal first and always there; factored by CHOLMOD
+/// (factor.h), analysed once per pattern in qpc_linsys_resize_sparse().
+/// Band storage: row i holds K[i][i - bandwidth .. i] at band[i * (bandwidth + 1) + (j - i + bandwidth)];
 /// places left of column 0 are kept zero. The factor is K = L D L' with unit L, so that no square
 /// root and no division stands in the recurrence from row to row.
 #ifndef QPC_ENGINE_DYNAMICS_LINSYS_H
@@ -12,8 +14,15 @@
 
 #include <stdint.h>
 
+typedef enum qpc_linsys_kind { QPC_LINSYS_BAND, QPC_LINSYS_SPARSE } qpc_linsys_kind;
+
 typedef struct qpc_linsys {
-    int32_t n, bandwidth;
+    qpc_linsys_kind kind;
+    int32_t n, bandwidth; // bandwidth: band only, else 0
+    int32_t *start, *row; // sparse: (n + 1), (start[n]) lower triangle by columns
+    double *value;        // sparse: (start[n])
+    struct qpc_factor *sparse; // sparse: the factor
+    double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
     double *diagonal; // (n) copy of diag(K)
@@ -22,19 +31,28 @@ typedef struct qpc_linsys {
 } qpc_linsys;
 
 qpc_status qpc_linsys_resize(qpc_linsys *sys, int32_t n, int32_t bandwidth, qpc_error *err);
+/// Any pattern (copied): ordered and analysed here, K = 0. QPC_ERR_INVALID for a pattern that is not as
+/// above; on any failure sys is as before.
+qpc_status qpc_linsys_resize_sparse(qpc_linsys *sys, int32_t n, const int32_t *start, const int32_t *row,
+                                    qpc_error *err);
 void qpc_linsys_fini(qpc_linsys *sys);
 void qpc_linsys_clear(qpc_linsys *sys); // K = 0
-/// K[i][j] += v for j <= i, i - j <= bandwidth
+/// Where K[i][j], j <= i, is stored: in the band, or a place of the pattern (NULL: it has none).
+double *qpc_linsys_entry(qpc_linsys *sys, int32_t i, int32_t j);
+/// Band only: K[i][j] += v for j <= i, i - j <= bandwidth
 static inline void qpc_linsys_add(qpc_linsys *sys, int32_t i, int32_t j, double v) {
     sys->band[(int64_t)i * (sys->bandwidth + 1) + (j - i + sys->bandwidth)] += v;
 }
-/// L D L' of K; QPC_ERR_NUMERIC naming the row if K is not positive definite or not finite.
+/// All stored values of K and their number, to look for what is not finite.
+const double *qpc_linsys_values(const qpc_linsys *sys, int64_t *ret_count);
+/// Factor of K; QPC_ERR_NUMERIC naming the row if K is not positive definite or not finite.
 qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err);
 /// x = K^-1 rhs; x may be rhs.
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x);
-/// y = K x, from the band, not the factor.
+/// y = K x, from K as stored, not from the factor.
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
-/// Four right-hand sides at once, x (n x 4) row-major, in place; about the time of two single ones.
+/// Four right-hand sides at once, x (n x 4) row-major, in place; with a band about the time of two single
+/// ones.
 enum { QPC_LINSYS_BLOCK = 4 };
 void qpc_linsys_solve_block(qpc_linsys *sys, double *x);
 

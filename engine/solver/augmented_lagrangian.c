@@ -419,6 +419,10 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         .sparse_fits = -1};
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+    if (qp->sys->kind != QPC_LINSYS_BAND) { // no band to work on: active-set takes over
+        memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
+        return QPC_OK;
+    }
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
     s.sparse_from = qpc_arena_get_mark(work->arena); // nothing is taken from the arena behind it
     bool warm = false, improved = false;

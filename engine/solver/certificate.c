@@ -9,13 +9,30 @@
 #include <string.h>
 #include <xxhash.h>
 
-/// K_ii, from the stored lower band.
+/// K_ii, as stored.
 static inline double diagonal(const qpc_linsys *K, int32_t i) {
+    if (K->kind == QPC_LINSYS_SPARSE) return K->value[K->start[i]];
     return K->band[(int64_t)i * (K->bandwidth + 1) + K->bandwidth];
 }
 
-/// y = K x, by rows of the lower band and their mirror.
+/// y = K x, by columns of the lower triangle and their mirror.
+static void sparse_product(const qpc_linsys *K, const double *x, double *y) {
+    for (int32_t i = 0; i < K->n; i++) y[i] = 0;
+    for (int32_t j = 0; j < K->n; j++) {
+        y[j] += diagonal(K, j) * x[j];
+        for (int32_t k = K->start[j] + 1; k < K->start[j + 1]; k++) {
+            y[K->row[k]] += K->value[k] * x[j];
+            y[j] += K->value[k] * x[K->row[k]];
+        }
+    }
+}
+
+/// y = K x; a band by rows of its lower triangle and their mirror.
 static void product(const qpc_linsys *K, const double *x, double *y) {
+    if (K->kind == QPC_LINSYS_SPARSE) {
+        sparse_product(K, x, y);
+        return;
+    }
     int32_t w = K->bandwidth;
     for (int32_t i = 0; i < K->n; i++) {
         int32_t first = i > w ? i - w : 0;

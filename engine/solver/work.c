@@ -20,7 +20,9 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
                         qp->sys->n);
     int32_t nnz = m > 0 ? qp->row_start[m] : 0;
     // A K that factored has finite pivots, but an infinite entry can hide behind 1/inf = 0.
-    if (!all_finite(qp->sys->band, (int64_t)n * (qp->sys->bandwidth + 1)))
+    int64_t stored;
+    const double *values = qpc_linsys_values(qp->sys, &stored);
+    if (!all_finite(values, stored))
         return qpc_fail(err, QPC_ERR_NUMERIC, "K is not finite");
     if (!all_finite(qp->b, n)) return qpc_fail(err, QPC_ERR_NUMERIC, "b is not finite");
     if (!all_finite(qp->value, nnz)) return qpc_fail(err, QPC_ERR_NUMERIC, "J is not finite");

@@ -193,6 +193,93 @@ static void work_is_counted(void **state) {
     qpc_linsys_fini(&sys);
 }
 
+/// A random pattern of order n: the same matrix in both storages gives the same products and solves.
+static void any_pattern_solves_as_the_dense_matrix_does(void **state) {
+    (void)state;
+    enum { LARGEST = 90 };
+    static double dense[LARGEST * LARGEST], b[LARGEST], x[LARGEST], y[LARGEST], block[LARGEST * QPC_LINSYS_BLOCK];
+    for (int32_t n = 1; n <= LARGEST; n += n < 10 ? 1 : 16) {
+        qpc_linsys full = {0}, sys = {0};
+        qpc_error err = {0};
+        fill(&full, n, n - 1, dense);
+        int32_t start[LARGEST + 1] = {0}, row[LARGEST * LARGEST], count = 0;
+        for (int32_t j = 0; j < n; j++) {
+            for (int32_t i = j; i < n; i++)
+                if (i == j || dense[i * n + j] != 0) row[count++] = i;
+            start[j + 1] = count;
+        }
+        assert_ok(qpc_linsys_resize_sparse(&sys, n, start, row, &err), &err);
+        for (int round = 0; round < 2; round++) { // refilled with other values the second time
+            double scale = 1 + round;
+            qpc_linsys_clear(&sys);
+            for (int32_t j = 0; j < n; j++)
+                for (int32_t k = start[j]; k < start[j + 1]; k++)
+                    *qpc_linsys_entry(&sys, row[k], j) += scale * dense[row[k] * n + j];
+            assert_ok(qpc_linsys_factor(&sys, &err), &err);
+            for (int32_t i = 0; i < n; i++) b[i] = uniform();
+            qpc_linsys_solve(&sys, b, x);
+            for (int32_t i = 0; i < n; i++) {
+                double sum = 0;
+                for (int32_t j = 0; j < n; j++) sum += scale * dense[i * n + j] * x[j];
+                assert_near(sum, b[i], 1e-12);
+            }
+            qpc_linsys_multiply(&sys, x, y);
+            for (int32_t i = 0; i < n; i++) {
+                assert_near(y[i], b[i], 1e-12);
+                for (int32_t k = 0; k < QPC_LINSYS_BLOCK; k++) block[i * QPC_LINSYS_BLOCK + k] = (k + 1) * b[i];
+            }
+            qpc_linsys_solve_block(&sys, block);
+            for (int32_t i = 0; i < n; i++)
+                for (int32_t k = 0; k < QPC_LINSYS_BLOCK; k++)
+                    assert_near(block[i * QPC_LINSYS_BLOCK + k], (k + 1) * x[i], 1e-12);
+        }
+        for (int32_t j = 0; j < n; j++)
+            for (int32_t i = j; i < n; i++)
+                if (i != j && dense[i * n + j] == 0) assert_null(qpc_linsys_entry(&sys, i, j));
+        *qpc_linsys_entry(&sys, n - 1, n - 1) = -1;
+        assert_int_equal(qpc_linsys_factor(&sys, &err), QPC_ERR_NUMERIC);
+        qpc_linsys_fini(&sys);
+        qpc_linsys_fini(&full);
+    }
+}
+
+static void a_bad_pattern_is_refused(void **state) {
+    (void)state;
+    qpc_linsys sys = {0};
+    qpc_error err = {0};
+    static const int32_t start[] = {0, 2, 3}, good[] = {0, 1, 1}, no_diagonal[] = {1, 1, 1}, outside[] = {0, 2, 1},
+                         empty[] = {0, 3, 3}, twice[] = {0, 0, 1};
+    assert_int_equal(qpc_linsys_resize_sparse(&sys, 2, start, no_diagonal, &err), QPC_ERR_INVALID);
+    assert_int_equal(qpc_linsys_resize_sparse(&sys, 2, start, outside, &err), QPC_ERR_INVALID);
+    assert_int_equal(qpc_linsys_resize_sparse(&sys, 2, empty, good, &err), QPC_ERR_INVALID);
+    assert_int_equal(qpc_linsys_resize_sparse(&sys, 2, start, twice, &err), QPC_ERR_INVALID);
+    assert_ok(qpc_linsys_resize_sparse(&sys, 2, start, good, &err), &err);
+    qpc_linsys_fini(&sys);
+}
+
+static void a_sparse_matrix_without_memory_is_an_error(void **state) {
+    (void)state;
+    static const int32_t start[] = {0, 2, 4, 5}, row[] = {0, 2, 1, 2, 2};
+    int64_t before = qpc_mem_live_blocks();
+    qpc_linsys sys = {0};
+    bool failed = true;
+    for (uint64_t nth = 1; failed; nth++) {
+        qpc_error err = {0};
+        qpc_mem_fail_at(nth, false);
+        qpc_status st = qpc_linsys_resize_sparse(&sys, 3, start, row, &err);
+        if (st == QPC_OK) {
+            for (int32_t j = 0; j < 3; j++) *qpc_linsys_entry(&sys, j, j) = 2;
+            st = qpc_linsys_factor(&sys, &err);
+        }
+        failed = qpc_mem_failed();
+        qpc_mem_fail_at(0, false);
+        if (st != QPC_OK) assert_int_equal(st, QPC_ERR_MEMORY);
+        if (!failed) assert_int_equal(st, QPC_OK);
+    }
+    qpc_linsys_fini(&sys);
+    assert_int_equal(qpc_mem_live_blocks(), before);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(solves_agree_with_dense_elimination),
@@ -201,6 +288,9 @@ int main(void) {
         cmocka_unit_test(a_failed_resize_leaves_the_old_system),
         cmocka_unit_test(a_factor_can_go_on_from_a_changed_row),
         cmocka_unit_test(work_is_counted),
+        cmocka_unit_test(any_pattern_solves_as_the_dense_matrix_does),
+        cmocka_unit_test(a_bad_pattern_is_refused),
+        cmocka_unit_test(a_sparse_matrix_without_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
