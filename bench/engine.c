@@ -22,12 +22,24 @@
 #include <unistd.h>
 
 typedef struct demo {
-    const char *name;
+    const char *name, *scene;
     double seconds;
+    int newton; // -1: as the scene says
 } demo;
 // pulley-2 over its first 1.3 s, before it slides off
 static const demo DEMOS[] = {
-    {"pulley-1", 5}, {"pulley-2", 1.3}, {"pulley-funnel", 5}, {"cylinder", 5}, {"pulley-1-ea", 5}};
+    {"pulley-1", "pulley-1", 5, -1},
+    {"pulley-2", "pulley-2", 1.3, -1},
+    {"pulley-funnel", "pulley-funnel", 5, -1},
+    {"cylinder", "cylinder", 5, -1},
+    {"pulley-1-ea", "pulley-1-ea", 5, -1},
+    {"pulley-1-newton-0", "pulley-1", 5, 0},
+    {"pulley-2-newton-0", "pulley-2", 1.3, 0},
+    {"pulley-funnel-newton-0", "pulley-funnel", 5, 0},
+    {"pulley-fine", "pulley-fine", 5, -1},
+    {"pulley-1-strain", "pulley-1-strain", 5, -1},
+    {"pulley-funnel-strain", "pulley-funnel-strain", 5, -1},
+};
 enum { DEMO_COUNT = sizeof DEMOS / sizeof DEMOS[0], RUNS_MAX = 31 };
 
 // What is summed over a run; names of qpc_step_report.
@@ -55,13 +67,14 @@ typedef struct run {
 #undef MEMBER
 } run;
 
-static bool run_scene(const char *path, double dt, double seconds, bool check, run *ret,
+static bool run_scene(const char *path, int newton, double dt, double seconds, bool check, run *ret,
                       qpc_error *err) {
     qpc_test_meshes *meshes = qpc_test_meshes_create();
     qpc_value scene = qpc_nil();
     qpc_watched w;
     qpc_scene_variant variant = qpc_scene_variant_none();
     variant.dt = dt;
+    variant.newton = newton;
     *ret = (run){.min_gap = 2};
     bool ok = false, watched = false;
     double *us = NULL;
@@ -218,10 +231,10 @@ int main(int argc, char **argv) {
         char path[1024];
         run r[RUNS_MAX];
         qpc_error err = {0};
-        (void)snprintf(path, sizeof path, "%s/%s.json", folder, DEMOS[d].name);
+        (void)snprintf(path, sizeof path, "%s/%s.json", folder, DEMOS[d].scene);
         double length = seconds > 0 ? seconds : DEMOS[d].seconds;
         bool ok = true;
-        for (int i = 0; ok && i < runs; i++) ok = run_scene(path, dt, length, check, &r[i], &err);
+        for (int i = 0; ok && i < runs; i++) ok = run_scene(path, DEMOS[d].newton, dt, length, check, &r[i], &err);
         if (!ok) {
             fprintf(stderr, "%s: %s\n", path, err.message);
             failures++;
