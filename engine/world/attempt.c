@@ -172,12 +172,12 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (t->cautious) {
         st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
         w->near_valid = st == QPC_OK;
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x, w->v, -1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
         memset(w->dv, 0, 3 * (size_t)w->free_count * sizeof(double));
         place_end(w, t->h, w->dv);
         st = detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
     if (st == QPC_OK) st = solve(w, t, w->dv, err);
@@ -193,7 +193,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, qpc_erro
     while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
         if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
         if (st == QPC_OK) st = solve(w, t, w->dv_try, err);
         if (st != QPC_OK || t->contradiction) return st;

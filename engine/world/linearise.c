@@ -51,9 +51,9 @@ static void eliminate_pins(qpc_world *w) {
         }
 }
 
-/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, factored. At the start of a step u = v, sign = -1
+/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u. At the start of a step u = v, sign = -1
 /// (eq. 1 of the paper, its misprint corrected); at a Newton iterate u = dv, sign = +1.
-qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign, qpc_error *err) {
+void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign) {
     int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
     int32_t n = 3 * w->free_count;
     memset(w->f, 0, (size_t)n * sizeof(double));
@@ -71,10 +71,7 @@ qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const doub
     }
     for (int32_t i = 0; i < n; i++) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
     eliminate_pins(w);
-    qpc_status st = qpc_linsys_factor(&w->sys, err);
-    w->report->factorizations++;
     qpc_lap(&t, &w->report->ns_assemble);
-    return st;
 }
 
 // ---- rows ----
