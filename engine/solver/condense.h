@@ -1,7 +1,7 @@
 /// Static condensation: the QP of a step over the nodes that its rows touch.
 ///
 /// K of cables is a chain of 3x3 blocks. What no row reaches is eliminated from it once, run by run
-/// between touched nodes; what is left is a chain again, and the same QP (T38): same rows, same multipliers,
+/// between touched nodes; what is left is a chain again, and the same QP (T37): same rows, same multipliers,
 /// same residuals in the norms of the certificate. Engines that go through K many times go through less of it.
 #ifndef QPC_ENGINE_SOLVER_CONDENSE_H
 #define QPC_ENGINE_SOLVER_CONDENSE_H
