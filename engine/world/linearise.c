@@ -8,6 +8,8 @@ static const double REDETECTED_DEPTH = 0.1; // of the separation: cap on the pus
 
 // ---- K and b ----
 
+static const double CURVATURE_MOST = 10; // of a limit, in units of a node's own m + h^2 k
+
 /// K[i][j] in the lower band, either order of i and j.
 static double *band_entry(qpc_linsys *sys, int32_t i, int32_t j) {
     if (i < j) return band_entry(sys, j, i);
@@ -63,7 +65,9 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
         double length = qpc_spring_direction(w, s, x, &n);
         double lambda = w->warm_lambda[i] * h / w->warm_h;
         if (!(length > 0.0)) continue;
-        double c = h * lambda / length, m[3] = {n.x, n.y, n.z}; // adds c (I - nn'), and h^2 H u likewise
+        // Multipliers of rows that contradict run away; a bound keeps them from burying K in round-off.
+        double own = w->mass[w->spring_node[s]] + h * h * w->stiffness[s];
+        double c = fmin(h * lambda / length, CURVATURE_MOST * own), m[3] = {n.x, n.y, n.z}; // adds c (I - nn'), and h^2 H u likewise
         for (int32_t a = 0; a < 3; a++)
             for (int32_t b = 0; b < 3; b++) {
                 double v = c * ((a == b ? 1.0 : 0.0) - m[a] * m[b]);
