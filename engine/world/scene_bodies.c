@@ -16,9 +16,10 @@ static const char *const CABLE_KEYS[] = {"kind",        "name",   "nodes",    "m
 static const char *const STATIC_KEYS[] = {"kind", "name", "mesh", "radius", "position", "rotation", "scale", NULL};
 static const char *const KINEMATIC_KEYS[] = {"kind",     "name",  "mesh",     "radius",           "position",
                                              "rotation", "scale", "velocity", "angular_velocity", NULL};
-static const char *const CLOTH_KEYS[] = {"kind",     "name",  "mesh",     "radius",         "position", "rotation",
-                                         "scale",    "mass",  "area_density", "stiffness", "membrane_stiffness",
-                                         "bending_stiffness", "velocity", "self_exclusion", NULL};
+static const char *const CLOTH_KEYS[] = {"kind",      "name",               "mesh",              "radius",   "position",
+                                         "rotation",  "scale",              "nodes",             "mass",     "area_density",
+                                         "stiffness", "membrane_stiffness", "bending_stiffness", "velocity", "self_exclusion",
+                                         NULL};
 static const char *const MESH_KEYS[] = {"sha256", NULL};
 static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", NULL};
 
@@ -287,6 +288,35 @@ static qpc_status read_cloth_springs(const qpc_value *map, const char *where, qp
     return st;
 }
 
+/// Where the vertices start: as given, else the mesh where it is put.
+static qpc_status read_cloth_nodes(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    const qpc_value *given = qpc_map_get(map, "nodes");
+    const double *vertices = qpc_mesh_vertices(body->mesh);
+    qpc_path_join(path, where, given != NULL ? "nodes" : "mesh");
+    if (given != NULL) {
+        int64_t count;
+        if (qpc_map_get(map, "position") != NULL || qpc_map_get(map, "rotation") != NULL)
+            return qpc_fail_at(err, QPC_ERR_INVALID, where, "give nodes, or position and rotation, not both");
+        qpc_status st = qpc_read_matrix(given, path, 3, INT32_MAX, &body->nodes, &count, err);
+        if (st != QPC_OK) return st;
+        if (count != body->node_count)
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "has %lld points; the mesh has %d vertices", (long long)count,
+                               body->node_count);
+    } else {
+        body->nodes = qpc_alloc_array((size_t)body->node_count, 3 * sizeof(double));
+        if (body->nodes == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
+        for (int32_t i = 0; i < body->node_count; i++) {
+            qpc_vec3 at = v3_rotate(body->rotation, v3_scale(body->scale, v3_load(vertices + 3 * i)));
+            v3_store(body->nodes + 3 * i, v3_add(body->position, at));
+        }
+    }
+    for (int32_t i = 0; i < body->node_count; i++)
+        if (!(v3_norm2(v3_load(body->nodes + 3 * i)) <= 1e30))
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "vertex %d is beyond 1e15 m", i);
+    return QPC_OK;
+}
+
 static qpc_status read_cloth(const qpc_value *map, const char *where, const qpc_world_env *env, int64_t nodes_so_far,
                              qpc_body_def *body, qpc_error *err) {
     char path[MAX_PATH];
@@ -306,16 +336,7 @@ static qpc_status read_cloth(const qpc_value *map, const char *where, const qpc_
     if ((st = read_cloth_springs(map, where, body, err)) != QPC_OK) return st;
     if ((st = read_velocities(map, where, body, err)) != QPC_OK) return st;
     if ((st = read_self_exclusion(map, where, body, err)) != QPC_OK) return st;
-    const double *vertices = qpc_mesh_vertices(body->mesh);
-    body->nodes = qpc_alloc_array((size_t)body->node_count, 3 * sizeof(double));
-    if (body->nodes == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
-    for (int32_t i = 0; i < body->node_count; i++) {
-        qpc_vec3 at = v3_rotate(body->rotation, v3_scale(body->scale, v3_load(vertices + 3 * i)));
-        v3_store(body->nodes + 3 * i, v3_add(body->position, at));
-        if (!(v3_norm2(v3_load(body->nodes + 3 * i)) <= 1e30))
-            return qpc_fail_at(err, QPC_ERR_INVALID, path, "vertex %d is beyond 1e15 m", i);
-    }
-    return QPC_OK;
+    return read_cloth_nodes(map, where, body, err);
 }
 
 void qpc_body_def_fini(qpc_body_def *body) {
