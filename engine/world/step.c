@@ -384,9 +384,12 @@ static void finish_report(qpc_world *w) {
     r->momentum_y = momentum.y;
     r->momentum_z = momentum.z;
     qpc_springs_tension(&w->springs, w->x, w->tension);
-    for (int32_t s = 0; s < w->springs.count; s++) {
-        qpc_vec3 n;
-        r->max_strain = fmax(r->max_strain, fabs(qpc_spring_direction(w, s, w->x, &n) / w->rest_length[s] - 1.0));
+    for (int32_t i = 0; i < w->body_count; i++) { // bending springs apart
+        const qpc_body *body = &w->bodies[i];
+        for (int32_t s = body->first_spring; s < body->first_spring + body->stretch_count; s++) {
+            qpc_vec3 n;
+            r->max_strain = fmax(r->max_strain, fabs(qpc_spring_direction(w, s, w->x, &n) / w->rest_length[s] - 1.0));
+        }
     }
     r->arena_bytes = (int64_t)w->arena.high_water;
 }
