@@ -105,6 +105,13 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, natural_ratio, "1", "natural residual times dt over the smallest separation")             \
     X(R, violation, "m/s", "largest row violation")                                                \
     X(R, solve_check, "1", "relative residual of the K-solve behind stat")                         \
+    X(I, sticking, "1", "contacts with friction that stick at the end")                            \
+    X(I, sliding, "1", "contacts with friction that slide at the end")                             \
+    X(R, friction_natural, "m/s", "natural residual of Coulomb's law, docs/theory-friction.md")    \
+    X(R, friction_defect, "1", "dissipation missing to the maximum, over the squared scale")       \
+    X(I, friction_missed, "1", "1: a friction problem of the step did not reach its tolerance")    \
+    X(I, impacts, "1", "contacts that bounced")                                                    \
+    X(R, restitution_scale, "1", "least factor that restitution was lowered by to gain no energy; 1 if none") \
     X(R, relaxed, "m/s", "largest relaxation of contradicting rows")                               \
     X(R, min_gap, "1", "smallest distance over separation at its end, at most solver.reach")       \
     X(R, toi_margin, "1", "when, in parts of an accepted motion, a pair first came within 0.95 of its separation (or 0.9 of its start distance); 1 if none did") \
@@ -192,6 +199,7 @@ typedef struct qpc_contact_info {
     double normal[3];  // from side j to side i
     double gap;        // distance - separation at the end of the step along the normal, m
     double force;      // lambda / dt >= 0, N
+    double friction[3]; // of friction on side i, N
     uint64_t key;
 } qpc_contact_info;
 const qpc_contact_info *qpc_world_contacts(const qpc_world *world, int32_t *ret_count);

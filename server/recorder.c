@@ -116,7 +116,7 @@ static char *put_bytes(char *at, const void *bytes, size_t size) {
     return at + size;
 }
 
-/// i4 body[2], i4 feature[2], i4 kind, i4 0, f8 position[3], f8 normal[3], f8 gap, f8 force, u8 key
+/// i4 body[2], i4 feature[2], i4 kind, i4 0, f8 position[3], f8 normal[3], f8 gap, f8 force, u8 key, f8 friction[3]
 static void push_contacts(qpc_recorder *recorder, const qpc_world *world) {
     int32_t count = 0;
     const qpc_contact_info *contacts = qpc_world_contacts(world, &count);
@@ -144,6 +144,7 @@ static void push_contacts(qpc_recorder *recorder, const qpc_world *world) {
         at = put_bytes(at, &c->gap, sizeof c->gap);
         at = put_bytes(at, &c->force, sizeof c->force);
         at = put_bytes(at, &c->key, sizeof c->key);
+        at = put_bytes(at, c->friction, sizeof c->friction);
     }
     QPC_ASSERT((size_t)(at - recorder->packed) == size);
     qpc_record *record = NULL;

@@ -50,6 +50,6 @@ const char *qpc_recorder_trouble(const qpc_recorder *recorder);
 uint64_t qpc_recorder_dropped(const qpc_recorder *recorder);
 
 /// Layout of one contact in the blob of a step, little-endian, no padding; docs/storage.md.
-enum { QPC_CONTACT_RECORD_SIZE = 96 };
+enum { QPC_CONTACT_RECORD_SIZE = 120 };
 
 #endif

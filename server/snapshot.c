@@ -156,6 +156,7 @@ static void carve_all(carver *block, qpc_snapshot *s) {
     s->contact_normal = carve(block, contacts, 24);
     s->contact_gap = carve(block, contacts, 8);
     s->contact_force = carve(block, contacts, 8);
+    s->contact_friction = carve(block, contacts, 24);
     s->contact_key = carve(block, contacts, 8);
     s->reaction_node = carve(block, (size_t)s->reaction_count, 4);
     s->reaction_force = carve(block, (size_t)s->reaction_count, 24);
@@ -186,6 +187,7 @@ static void copy_contacts(qpc_snapshot *s, const qpc_contact_info *contacts) {
         memcpy(&s->contact_normal[3 * i], c->normal, sizeof c->normal);
         s->contact_gap[i] = c->gap;
         s->contact_force[i] = c->force;
+        memcpy(&s->contact_friction[3 * i], c->friction, sizeof c->friction);
         s->contact_key[i] = c->key;
     }
 }
@@ -369,6 +371,7 @@ static qpc_value contacts_value(const qpc_snapshot *s, bool single, qpc_status *
     put_array(&c, status, "normal", s->contact_normal, NULL, n, 3, single);
     put_array(&c, status, "gap", s->contact_gap, NULL, n, 1, single);
     put_array(&c, status, "force", s->contact_force, NULL, n, 1, single);
+    put_array(&c, status, "friction", s->contact_friction, NULL, n, 3, single);
     put_raw(&c, status, "key", QPC_U64, n, 1, s->contact_key);
     return c;
 }

@@ -66,7 +66,7 @@ typedef struct qpc_snapshot {
     double *tensions, *limit_forces; // N
     int32_t *contact_body, *contact_feature; // (n x 2)
     uint8_t *contact_kind;                   // (n)
-    double *contact_position, *contact_normal, *contact_gap, *contact_force;
+    double *contact_position, *contact_normal, *contact_gap, *contact_force, *contact_friction;
     uint64_t *contact_key;
     int32_t *reaction_node;  // in frame numbers
     double *reaction_force;  // (n x 3) N

@@ -147,3 +147,36 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
     qpc_arena_rewind(arena, mark);
     return QPC_OK;
 }
+
+qpc_friction_certificate qpc_certify_friction(const qpc_qp *qp, const qpc_friction *friction, const double *dv,
+                                              const double *lambda, const double *beta, double scale) {
+    qpc_friction_certificate out = {0};
+    double defect = 0;
+    for (int32_t c = 0; c < friction->count; c++) {
+        double u[2], kt2 = 0, push = lambda[friction->row[c]];
+        for (int32_t k = 0; k < 2; k++) {
+            double own = 0;
+            u[k] = friction->u0[2 * c + k];
+            for (int32_t j = friction->start[2 * c + k]; j < friction->start[2 * c + k + 1]; j++) {
+                double v = friction->value[j];
+                u[k] += v * dv[friction->column[j]];
+                own += v * v / diagonal(qp->sys, friction->column[j]);
+            }
+            if (own > kt2) kt2 = own;
+        }
+        const double *b = beta + 2 * (int64_t)c;
+        double limit = push > 0 ? friction->mu[c] * push : 0, size = sqrt(b[0] * b[0] + b[1] * b[1]);
+        defect += limit * sqrt(u[0] * u[0] + u[1] * u[1]) - b[0] * u[0] - b[1] * u[1];
+        if (push > 0) {
+            out.sticking += size < limit * (1 - 1e-9);
+            out.sliding += !(size < limit * (1 - 1e-9));
+        }
+        if (kt2 == 0) continue; // between bodies that are driven
+        double p[2] = {b[0] + u[0] / kt2, b[1] + u[1] / kt2}, length = sqrt(p[0] * p[0] + p[1] * p[1]);
+        double part = length > limit ? limit / length : 1;
+        double d[2] = {b[0] - part * p[0], b[1] - part * p[1]};
+        raise(&out.natural, sqrt(d[0] * d[0] + d[1] * d[1]) * kt2);
+    }
+    out.defect = defect / (scale * scale);
+    return out;
+}

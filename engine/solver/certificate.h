@@ -9,6 +9,7 @@
 #define QPC_ENGINE_SOLVER_CERTIFICATE_H
 
 #include "base/mem.h"
+#include "engine/solver/friction.h"
 #include "engine/solver/qp.h"
 
 typedef struct qpc_certificate {
@@ -20,6 +21,17 @@ typedef struct qpc_certificate {
     uint64_t active_hash;               // XXH3-64 of the sorted keys with lambda > 0
     int32_t active;
 } qpc_certificate;
+
+/// Coulomb's law at a solution, by the definitions alone: over contacts k with u = T dv + u0 and kt_k^2 the larger of the two
+/// sum_j T_ij^2 / K_jj,
+///     natural = max |beta - P(beta + u / kt^2)| kt^2, m/s,   P: onto the disc of radius mu max(lambda, 0),
+///     defect = sum (mu lambda |u| - beta'u) / S^2  (0: as much is dissipated as can be).
+typedef struct qpc_friction_certificate {
+    double natural, defect;
+    int32_t sticking, sliding; // contacts with lambda > 0 and beta inside, on the rim of its disc
+} qpc_friction_certificate;
+qpc_friction_certificate qpc_certify_friction(const qpc_qp *qp, const qpc_friction *friction, const double *dv,
+                                              const double *lambda, const double *beta, double scale);
 
 qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda, qpc_arena *arena,
                        qpc_certificate *ret, qpc_error *err);

@@ -64,7 +64,21 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
     if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
     int32_t budget = budget_left(w);
     if (budget > 0 && (options.max_iterations == 0 || budget < options.max_iterations)) options.max_iterations = budget;
-    qpc_status st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
+    qpc_friction friction = {0};
+    w->rub.beta.count = w->rub.row.count = 0;
+    qpc_status st = t->gentle ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
+    if (st != QPC_OK) return st;
+    if (friction.count > 0) {
+        qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
+        qpc_friction_report rubbing;
+        if (budget > 0) how.max_iterations = budget;
+        st = qpc_linsys_ensure(&w->sys, err);
+        if (st == QPC_OK)
+            st = qpc_solve_friction(id, &qp, &friction, &options, &how, &w->arena, dv, w->rows.lambda, w->rub.beta.data,
+                                    &report, &rubbing, err);
+        if (st == QPC_OK) w->rub.missed = w->rub.missed || !rubbing.converged;
+    } else
+        st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);
     note_budget(w, t);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious && !t->exhausted) {
@@ -76,6 +90,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
     for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
         if (!qpc_step_drop_pushes(w, level, &t->relaxation)) continue;
         t->relaxed = true;
+        qpc_step_drop_friction(w); // rows that contradict know no law
         st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
         if (st == QPC_OK) count_solve(w->report, &report);
     }
@@ -93,6 +108,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
         if (st != QPC_OK) break;
         t->relaxed = true;
         t->relaxation = fmax(t->relaxation, largest);
+        qpc_step_drop_friction(w);
         st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
         if (st == QPC_OK) count_solve(w->report, &report);
     }
@@ -105,6 +121,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
     for (int32_t i = 0; i < 3 * w->free_count; i++)
         if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);
     qpc_lap(&since, &w->report->ns_solve);
+    if (w->rubs && (st = qpc_step_keep_friction(w, err)) != QPC_OK) return st;
     return qpc_step_keep_warm(w, t->h, err);
 }
 
@@ -143,13 +160,13 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
 /// change of a velocity that the part `most` would be, and whether the whole way was gone.
 static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
     int32_t n = 3 * w->free_count;
-    double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv);
+    double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv) + qpc_rub_potential(&w->rub, w->dv);
     double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
     double alpha = most;
     for (int32_t i = 0; i < MAX_BACKTRACKS; i++, alpha *= 0.5) {
         for (int32_t k = 0; k < n; k++) w->dv_best[k] = w->dv[k] + alpha * (w->dv_try[k] - w->dv[k]);
         if (alpha == 1.0) memcpy(w->dv_best, w->dv_try, (size_t)n * sizeof(double));
-        double tried = incremental_potential(w, h, w->dv_best) + row_penalty(&w->rows, w->dv_best);
+        double tried = incremental_potential(w, h, w->dv_best) + row_penalty(&w->rows, w->dv_best) + qpc_rub_potential(&w->rub, w->dv_best);
         if (tried <= merit + 1e-12 * scale) break;
     }
     double change = 0.0;
@@ -348,7 +365,7 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
     *t = (qpc_trial){.h = t->h, .left = t->left, .cautious = true, .gentle = gentle};
-    if (gentle) w->warm_count = 0; // multipliers that led nowhere
+    if (gentle) w->warm_count = w->kept.count = 0; // multipliers that led nowhere
     return try_motion(w, t, err);
 }
 

@@ -76,6 +76,20 @@ void qpc_step_clear_rows(qpc_world *w);
 qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err);
 void qpc_step_start_warm(qpc_world *w, double h);
 
+// ---- friction.c ----
+qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);
+/// Tangent rows of the rows that stand, with the impulses of the last solve; count 0: there is no friction.
+qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc_error *err);
+qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err);
+void qpc_step_drop_friction(qpc_world *w);
+qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k);
+double qpc_rub_potential(const qpc_rub *rub, const double *dv);
+void qpc_rub_load(const qpc_rub *rub, int32_t n, const double *b, double *out);
+
+// ---- impact.c ----
+/// Contacts that approached bounce: changes v1 (3 free nodes), the velocities that the motion ends with, and the energies of t.
+qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *err);
+
 // ---- attempt.c ----
 /// Try the motion of t->h; t says how it went, w->dv and w->x1 hold it. The second form is cautious
 /// from the start, see predict(); gentle: the last resort, with rows that standing still satisfies (but

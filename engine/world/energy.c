@@ -22,6 +22,16 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         qpc_vec3 impulse = pin_impulse(w, &w->pins[i]);
         v3_store(w->reactions + 3 * i, impulse);
     }
+    for (int32_t r = 0; r < w->rub.row.count; r++) { // friction: what driven bodies and pins rub against
+        const qpc_contact *c = &w->held.data[w->rows.source[w->rub.row.data[r]]];
+        qpc_vec3 impulse = qpc_rub_impulse(&w->rub, r);
+        for (int k = 0; k < 4; k++) {
+            int32_t node = c->node[k];
+            if (node >= w->free_count) t->work -= c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node));
+            else if (w->row_dof[node] < 0 && c->weight[k] != 0.0)
+                v3_store(w->reactions + 3 * w->pin_of[node], v3_madd(v3_load(w->reactions + 3 * w->pin_of[node]), -c->weight[k], impulse));
+        }
+    }
     const qpc_rows *rows = &w->rows;
     for (int32_t i = 0; i < rows->m; i++) {
         double lambda = rows->lambda[i];

@@ -17,9 +17,12 @@ enum { MAX_NAME = 64, MAX_PATH = QPC_PATH_SIZE };
 // Keys of each map, as docs/scene.md lists them.
 static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
                                          "bodies", "constraints", "record",  "start",
-                                         "start_push_limit", NULL};
+                                         "start_push_limit", "contacts", NULL};
 static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "budget", "tolerance",
-                                          "perturbation", "reach",  "recovery_speed", NULL};
+                                          "perturbation", "reach",  "recovery_speed", "friction", "friction_tolerance",
+                                          "impact", NULL};
+static const char *const FRICTION_MODES[] = {"off", "staggered", "exact", NULL};
+static const char *const IMPACT_MODES[] = {"simultaneous", "sequential", NULL};
 static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
 static const char *const LIMIT_KEYS[] = {"kind", "body", "max", "min", NULL};
 static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts", "substeps",
@@ -116,6 +119,9 @@ qpc_solver_def qpc_solver_def_default(void) {
         .perturbation = 1e-3,
         .reach = 1.1,
         .recovery_speed = 0.2,
+        .friction = QPC_FRICTION_EXACT,
+        .friction_tolerance = 1e-7,
+        .impact = QPC_IMPACT_SIMULTANEOUS,
     };
 }
 
@@ -145,6 +151,16 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
     if (KEY("perturbation") && (st = qpc_read_real(v, path, -1.0, 1e6, &d.perturbation, err)) != QPC_OK) return st;
     if (KEY("reach") && (st = qpc_read_real(v, path, 1.0, 3.0, &d.reach, err)) != QPC_OK) return st;
     if (KEY("recovery_speed") && (st = qpc_read_real(v, path, 0.0, 1e6, &d.recovery_speed, err)) != QPC_OK) return st;
+    int32_t mode;
+    if (KEY("friction")) {
+        if ((st = qpc_read_word(v, path, FRICTION_MODES, &mode, err)) != QPC_OK) return st;
+        d.friction = (qpc_friction_mode)mode;
+    }
+    if (KEY("friction_tolerance") && (st = qpc_read_real(v, path, 1e-12, 1.0, &d.friction_tolerance, err)) != QPC_OK) return st;
+    if (KEY("impact")) {
+        if ((st = qpc_read_word(v, path, IMPACT_MODES, &mode, err)) != QPC_OK) return st;
+        d.impact = (qpc_impact_mode)mode;
+    }
 #undef KEY
     *def = d;
     return QPC_OK;
@@ -434,6 +450,21 @@ static void warn_about(const qpc_scene_def *def, qpc_scene_report *report) {
     }
 }
 
+/// Materials of the bodies, then the laws of pairs of them (contacts: NULL, all zero).
+static qpc_status read_materials(const qpc_value *contacts, qpc_scene_def *def, qpc_error *err) {
+    def->materials = qpc_alloc(sizeof *def->materials);
+    if (def->materials == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for materials");
+    qpc_material_table_init(def->materials);
+    for (int32_t i = 0; i < def->bodies.count; i++) {
+        char path[MAX_PATH];
+        qpc_body_def *body = &def->bodies.data[i];
+        snprintf(path, sizeof path, "bodies[%d].material", i);
+        qpc_status st = qpc_material_find(def->materials, body->material, path, &body->material_index, err);
+        if (st != QPC_OK) return st;
+    }
+    return contacts != NULL ? qpc_contact_laws_read(contacts, def->materials, err) : QPC_OK;
+}
+
 static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, qpc_scene_def *def,
                              qpc_scene_report *report, qpc_error *err) {
     const qpc_value *v;
@@ -468,6 +499,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
             return qpc_fail_at(err, QPC_ERR_INVALID, "start_push_limit", "is for start \"push-out\" only");
     }
     if ((st = read_bodies(qpc_map_get(scene, "bodies"), env, def, err)) != QPC_OK) return st;
+    if ((st = read_materials(qpc_map_get(scene, "contacts"), def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "constraints")) != NULL && (st = read_constraints(v, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "record")) != NULL && (st = check_record(v, err)) != QPC_OK) return st;
     warn_about(def, report);
@@ -488,4 +520,6 @@ void qpc_scene_def_fini(qpc_scene_def *def) {
     qpc_array_fini(&def->bodies);
     qpc_array_fini(&def->fixed);
     qpc_array_fini(&def->limits);
+    qpc_free(def->materials);
+    def->materials = NULL;
 }

@@ -5,7 +5,9 @@
 #include "engine/collision/detect.h"
 #include "engine/dynamics/cloth.h"
 #include "engine/engine.h"
-#include "engine/solver/solver.h"
+#include "engine/solver/friction.h"
+#include "engine/solver/impact.h"
+#include "engine/world/contact_law.h"
 
 typedef enum qpc_integrator { QPC_IMPLICIT_EULER, QPC_SYMPLECTIC_EULER } qpc_integrator;
 
@@ -20,6 +22,9 @@ typedef struct qpc_solver_def {
     double perturbation;   // augmented-cg: L
     double reach;          // proximity rows within reach * separation
     double recovery_speed; // m/s, cap for pushing out of the thickness
+    qpc_friction_mode friction;
+    double friction_tolerance; // natural residual, in units of (smallest separation) / dt as tolerance
+    qpc_impact_mode impact;
 } qpc_solver_def;
 qpc_solver_def qpc_solver_def_default(void);
 /// Keys given in map replace those of *def; all or nothing.
@@ -28,6 +33,8 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
 
 typedef struct qpc_body_def {
     char name[64];
+    char material[QPC_MATERIAL_NAME]; // "": none
+    int32_t material_index;
     qpc_motion_kind motion; // QPC_DYNAMIC: a cable, or with a mesh cloth
     double radius;          // m, half thickness
     // cable, cloth
@@ -64,6 +71,7 @@ typedef struct qpc_scene_def {
     QPC_ARRAY(qpc_body_def) bodies;
     QPC_ARRAY(qpc_fixed_def) fixed;
     QPC_ARRAY(qpc_limit_def) limits;
+    qpc_material_table *materials;
     uint64_t hash; // XXH3-64 of the canonical scene
 } qpc_scene_def;
 

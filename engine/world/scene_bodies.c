@@ -12,14 +12,14 @@
 
 enum { MAX_NAME = 64, MAX_PATH = QPC_PATH_SIZE };
 static const char *const CABLE_KEYS[] = {"kind",        "name",   "nodes",    "mass",           "stiffness", "axial_stiffness",
-                                         "rest_length", "radius", "velocity", "self_exclusion", NULL};
-static const char *const STATIC_KEYS[] = {"kind", "name", "mesh", "radius", "position", "rotation", "scale", NULL};
+                                         "rest_length", "radius", "velocity", "self_exclusion", "material", NULL};
+static const char *const STATIC_KEYS[] = {"kind", "name", "mesh", "radius", "position", "rotation", "scale", "material", NULL};
 static const char *const KINEMATIC_KEYS[] = {"kind",     "name",  "mesh",     "radius",           "position",
-                                             "rotation", "scale", "velocity", "angular_velocity", NULL};
+                                             "rotation", "scale", "velocity", "angular_velocity", "material", NULL};
 static const char *const CLOTH_KEYS[] = {"kind",      "name",               "mesh",              "radius",   "position",
                                          "rotation",  "scale",              "nodes",             "mass",     "area_density",
                                          "stiffness", "membrane_stiffness", "bending_stiffness", "velocity", "self_exclusion",
-                                         NULL};
+                                         "material",  NULL};
 static const char *const MESH_KEYS[] = {"sha256", NULL};
 static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", NULL};
 
@@ -360,6 +360,12 @@ qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_
     if (name != NULL) {
         qpc_path_join(path, where, "name");
         if ((st = qpc_read_text(name, path, body->name, sizeof body->name, err)) != QPC_OK) return st;
+    }
+    const qpc_value *material = qpc_map_get(map, "material");
+    if (material != NULL) {
+        qpc_path_join(path, where, "material");
+        if ((st = qpc_read_text(material, path, body->material, sizeof body->material, err)) != QPC_OK) return st;
+        if (body->material[0] == '\0') return qpc_fail_at(err, QPC_ERR_INVALID, path, "a material needs a name");
     }
     if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
     if (kind == 3) return read_cloth(map, where, env, nodes_so_far, body, err);

@@ -14,6 +14,8 @@ typedef struct saved_state {
     uint64_t *warm_key;
     qpc_body *bodies;
     qpc_pin *pins;
+    qpc_kept_friction *kept;
+    int32_t kept_count;
     int32_t warm_count;
     double warm_h, energy, work, work_pushed, elastic_most, height_low, height_high;
 } saved_state;
@@ -37,6 +39,9 @@ static qpc_status save_state(qpc_world *w, saved_state *s, qpc_error *err) {
     if (s->x == NULL || s->v == NULL || s->reactions == NULL || s->warm_key == NULL || s->warm_lambda == NULL ||
         s->bodies == NULL || s->pins == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory to keep the state of a step");
+    s->kept = copy_into(a, w->kept.data, (size_t)w->kept.count * sizeof *w->kept.data);
+    if (s->kept == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to keep the state of a step");
+    s->kept_count = w->kept.count;
     s->warm_count = w->warm_count;
     s->warm_h = w->warm_h;
     s->energy = w->energy;
@@ -58,6 +63,8 @@ static void restore_state(qpc_world *w, const saved_state *s) {
     }
     memcpy(w->bodies, s->bodies, (size_t)w->body_count * sizeof *w->bodies);
     if (w->pin_count > 0) memcpy(w->pins, s->pins, (size_t)w->pin_count * sizeof *w->pins);
+    if (s->kept_count > 0) memcpy(w->kept.data, s->kept, (size_t)s->kept_count * sizeof *s->kept);
+    w->kept.count = s->kept_count;
     w->warm_count = s->warm_count;
     w->warm_h = s->warm_h;
     w->energy = s->energy;
@@ -86,6 +93,18 @@ static void count_certificate(qpc_world *w, const qpc_trial *t, const qpc_certif
     r->active = c->active;
 }
 
+static void count_friction(qpc_world *w, const qpc_qp *qp, double scale) {
+    const qpc_rub *rub = &w->rub;
+    const qpc_friction friction = {rub->row.count, rub->row.data, rub->mu.data, rub->start.data, rub->column.data,
+                                   rub->value.data, rub->u0.data};
+    qpc_friction_certificate c = qpc_certify_friction(qp, &friction, w->dv, w->rows.lambda, rub->beta.data, scale);
+    w->report->friction_natural = fmax(w->report->friction_natural, c.natural);
+    w->report->friction_defect = fmax(w->report->friction_defect, c.defect);
+    w->report->sticking = c.sticking;
+    w->report->sliding = c.sliding;
+    if (rub->missed) w->report->friction_missed = 1;
+}
+
 /// Positions and forces of the contacts that have a row, for readers.
 static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
     const qpc_rows *rows = &w->rows;
@@ -98,6 +117,7 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
     }
     int32_t count = 0;
     memset(w->limit_force, 0, (size_t)w->springs.count * sizeof(double));
+    int32_t rub = 0; // contacts with friction are in the order of their rows
     for (int32_t i = 0; i < rows->m; i++) {
         if (rows->kind[i] != QPC_ROW_CONTACT) {
             if (rows->kind[i] == QPC_ROW_STRAIN_MAX) w->limit_force[rows->source[i]] += rows->lambda[i] / h;
@@ -108,11 +128,12 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
         qpc_contact_info *out = &w->contact_info[count++];
         qpc_vec3 at = v3(0.0, 0.0, 0.0);
         for (int k = 0; k < (c->kind == QPC_CONTACT_VT ? 1 : 2); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * c->node[k]));
-        *out = (qpc_contact_info){.kind = c->kind, .gap = qpc_contact_gap_at(c, w->x) - c->separation, .force = rows->lambda[i] / h, .key = c->key};
+        *out = (qpc_contact_info){.kind = c->kind, .gap = qpc_contact_gap_at(c, w->x) - c->separation, .force = (rows->lambda[i] + (i < w->bounce.count ? w->bounce.data[i] : 0.0)) / h, .key = c->key};
         memcpy(out->body, c->surface, sizeof out->body);
         memcpy(out->feature, c->feature, sizeof out->feature);
         v3_store(out->position, at);
         v3_store(out->normal, c->n);
+        if (rub < w->rub.row.count && w->rub.row.data[rub] == i) v3_store(out->friction, v3_scale(1.0 / h, qpc_rub_impulse(&w->rub, rub++)));
     }
     // By key; rows of one pair in the order they were made.
     for (int32_t i = 1; i < count; i++) {
@@ -158,7 +179,16 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
     qpc_certificate certificate;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    if (w->rub.row.count > 0) { // dv and lambda answer b less what friction takes
+        double *load = qpc_arena_array(&w->arena, (size_t)qp.n, sizeof *load);
+        if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the certificate");
+        qpc_rub_load(&w->rub, qp.n, w->b, load);
+        qp.b = load;
+    }
     qpc_status st = qpc_certify(&qp, w->dv, w->rows.lambda, &w->arena, &certificate, err);
+    if (st == QPC_OK && w->rub.row.count > 0) count_friction(w, &qp, certificate.scale);
+    qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
     count_certificate(w, t, &certificate);
 
@@ -170,7 +200,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
         t->work_pushed += energy - t->energy;
         t->energy = energy;
         t->elastic_most = fmax(t->elastic_most, t->elastic);
-    }
+    } else if ((st = qpc_step_bounce(w, t, v1, err)) != QPC_OK) return st;
     for (int32_t i = 0; i < 3 * w->moving_count; i++)
         if (!isfinite(w->x1[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "position of node %d is not finite", i / 3);
     if (!qpc_motion_is_proven(w)) w->report->proven = 0;
@@ -296,7 +326,8 @@ static void stand_still(qpc_world *w, qpc_trial *t) {
         w->x1[i] = w->x[i];
     }
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
-    w->warm_count = 0;
+    qpc_step_drop_friction(w);
+    w->warm_count = w->kept.count = 0;
     qpc_trial_test_energy(w, t);
 }
 
@@ -399,7 +430,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     uint64_t allocations = qpc_mem_thread_allocations();
     qpc_step_report unused;
     w->report = report != NULL ? report : &unused;
-    *w->report = (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .min_gap = w->solver.reach, .energy_step = -HUGE_VAL};
+    *w->report = (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .restitution_scale = 1.0, .min_gap = w->solver.reach, .energy_step = -HUGE_VAL};
     w->report->budget = w->solver.budget;
     qpc_arena_reset(&w->arena);
     qpc_detector_counts_reset(w->detector);
@@ -408,6 +439,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     w->substates.count = 0;
+    w->rub.missed = false;
     qpc_motion_begin_step(w);
     st = advance(w, w->dt, w->dt, 0, err);
     if (st == QPC_OK) st = publish_contacts(w, w->warm_h, err); // of the last part of the step

@@ -56,6 +56,12 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
     }
     qpc_hash64_bytes(h, w->warm_key, (size_t)w->warm_count * sizeof *w->warm_key);
     qpc_hash64_doubles(h, w->warm_lambda, (size_t)w->warm_count);
+    for (int32_t i = 0; i < w->kept.count; i++) {
+        const qpc_kept_friction *k = &w->kept.data[i];
+        double impulse[3] = {k->impulse.x, k->impulse.y, k->impulse.z};
+        qpc_hash64_u64(h, k->key);
+        qpc_hash64_doubles(h, impulse, 3);
+    }
     double run[] = {w->time,
                     w->dt,
                     w->gravity.x,
@@ -76,7 +82,10 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
                     w->solver.tolerance,
                     w->solver.perturbation,
                     w->solver.reach,
-                    w->solver.recovery_speed};
+                    w->solver.recovery_speed,
+                    (double)w->solver.friction,
+                    w->solver.friction_tolerance,
+                    (double)w->solver.impact};
     qpc_hash64_doubles(h, run, sizeof run / sizeof run[0]);
     return qpc_hash64_digest(h);
 }
@@ -100,13 +109,18 @@ void qpc_world_destroy(qpc_world *w) {
     qpc_array_fini(&w->impacts);
     qpc_array_fini(&w->held);
     qpc_array_fini(&w->substates);
+    qpc_array_fini(&w->kept);
+    qpc_array_fini(&w->bounce);
+    qpc_linsys_fini(&w->inertia);
+    qpc_rub_fini(&w->rub);
     qpc_hash64_destroy(w->hasher);
     void *arrays[] = {w->bodies,      w->x,           w->v,           w->mass,        w->force,       w->x1,
                       w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
                       w->stiffness,   w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
                       w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on,
-                      w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block};
+                      w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block,
+                      w->laws};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_value_fini(&w->scene);
     qpc_free(w);
@@ -210,6 +224,7 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
             if (from->motion != order[pass]) continue;
             memcpy(body->name, from->name, sizeof body->name);
             body->motion = from->motion;
+            body->material = from->material_index;
             body->radius = from->radius;
             body->first_node = node;
             body->node_count = from->node_count;
@@ -245,6 +260,19 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
         w->row_dof[at] = -1;
         w->pin_of[at] = i;
     }
+    return QPC_OK;
+}
+
+static qpc_status keep_laws(qpc_world *w, const qpc_material_table *table, qpc_error *err) {
+    int32_t n = w->material_count = table->count;
+    w->laws = qpc_alloc_array((size_t)n * (size_t)n, sizeof *w->laws);
+    if (w->laws == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for contact laws");
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t k = 0; k < n; k++) {
+            qpc_contact_law law = w->laws[i * n + k] = table->law[i][k];
+            w->rubs = w->rubs || law.friction > 0.0;
+            w->bounces = w->bounces || law.restitution > 0.0;
+        }
     return QPC_OK;
 }
 
@@ -314,6 +342,15 @@ static double smallest_separation(const qpc_scene_def *def) {
     return fmin(2.0 * cable, cable + other);
 }
 
+/// M for impacts, factored once.
+static qpc_status make_inertia(qpc_world *w, qpc_error *err) {
+    if (!w->bounces) return QPC_OK;
+    qpc_status st = qpc_linsys_resize(&w->inertia, 3 * w->free_count, 0, err);
+    if (st != QPC_OK) return st;
+    for (int32_t i = 0; i < 3 * w->free_count; i++) qpc_linsys_add(&w->inertia, i, i, w->mass[i / 3]);
+    return qpc_linsys_factor(&w->inertia, err);
+}
+
 static qpc_status make_detector(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
     qpc_surface *surfaces = qpc_calloc((size_t)w->body_count, sizeof *surfaces);
     if (surfaces == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for detection");
@@ -364,9 +401,11 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     qpc_status st = qpc_value_copy(scene, &w->scene);
     if (st != QPC_OK) return qpc_fail(err, st, "no memory for the scene");
     if ((st = allocate(w, def, err)) != QPC_OK) return st;
+    if ((st = keep_laws(w, def->materials, err)) != QPC_OK) return st;
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
     if ((st = make_system(w, err)) != QPC_OK) return st;
+    if ((st = make_inertia(w, err)) != QPC_OK) return st;
     if ((st = make_detector(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_start_check(w, def->push_out, def->push_limit, report, err)) != QPC_OK) return st;
     begin_run(w);

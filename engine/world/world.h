@@ -24,6 +24,7 @@ typedef struct qpc_body {
     char name[64];
     qpc_motion_kind motion;
     int32_t first_node, node_count;
+    int32_t material;     // row and column of the laws
     int32_t first_spring, spring_count, stretch_count; // cable, cloth; bending springs come last
     double radius;
     qpc_mesh *mesh;
@@ -46,6 +47,21 @@ typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (
     qpc_vec3 b;                // right-hand side of the free system
     int32_t first, count;      // its neighbours and itself in pin_other and pin_block
 } qpc_pin;
+
+/// The friction problem of the rows that stand, see qpc_friction.
+typedef struct qpc_rub {
+    QPC_ARRAY(int32_t) row, start, column;
+    QPC_ARRAY(double) mu, value, u0, beta;
+    QPC_ARRAY(qpc_vec3) tangent; // two a contact
+    double natural, defect;      // of the last solve, by the certificate: m/s; over S^2
+    int32_t sticking, sliding;
+    bool missed;                 // some solve of this step did not reach its tolerance
+} qpc_rub;
+
+typedef struct qpc_kept_friction {
+    uint64_t key;
+    qpc_vec3 impulse; // on the first side, N s
+} qpc_kept_friction;
 
 struct qpc_world {
     // what the scene says
@@ -82,6 +98,15 @@ struct qpc_world {
     double *stiffness, *rest_length, *spring_min, *spring_max; // m; 0 and infinity: none
     bool any_limit;
     double *tension, *limit_force;
+
+    // contact laws and friction
+    qpc_contact_law *laws; // (material_count x material_count), symmetric
+    int32_t material_count;
+    bool rubs, bounces;    // some law has friction, restitution
+    qpc_rub rub;
+    QPC_ARRAY(qpc_kept_friction) kept; // friction of the last solve, sorted by key
+    qpc_linsys inertia;        // M, if something bounces
+    QPC_ARRAY(double) bounce;  // impulses of restitution in the last motion, by row, N s; empty: none
 
     // step workspace
     qpc_linsys sys;
@@ -121,6 +146,9 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, do
                         double *ret_potential, double *ret_elastic);
 /// Chain the hash of the state after step w->step + 1 onto w->hash.
 uint64_t qpc_world_state_hash(qpc_world *w);
+
+// ---- friction.c ----
+void qpc_rub_fini(qpc_rub *rub);
 
 // ---- start.c ----
 /// Default of start_push_limit, in radii of a node's cable.

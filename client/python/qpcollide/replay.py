@@ -25,7 +25,7 @@ APPLICATION_ID = 0x51504352  # "QPCR"
 VERSION = 1
 CONTACT = np.dtype([("body", "<i4", 2), ("feature", "<i4", 2), ("kind", "<i4"), ("reserved", "<i4"),
                     ("position", "<f8", 3), ("normal", "<f8", 3), ("gap", "<f8"), ("force", "<f8"),
-                    ("key", "<u8")])
+                    ("key", "<u8"), ("friction", "<f8", 3)])
 
 ReplayFrame = collections.namedtuple("ReplayFrame", "step substep time hash positions")
 
@@ -162,9 +162,15 @@ class Replay:
         if row is None:
             return np.zeros(0, CONTACT)
         count, size, encoding, data = row
-        if size != CONTACT.itemsize:
-            raise ValueError(f"contacts of {size} bytes; this reader knows {CONTACT.itemsize}")
-        return np.frombuffer(_decode(encoding, data, count * size), CONTACT)
+        if size == CONTACT.itemsize:
+            return np.frombuffer(_decode(encoding, data, count * size), CONTACT)
+        if size == CONTACT.itemsize - 24:  # files from before there was friction
+            old = np.frombuffer(_decode(encoding, data, count * size), np.dtype(CONTACT.descr[:-1]))
+            full = np.zeros(count, CONTACT)
+            for name in old.dtype.names:
+                full[name] = old[name]
+            return full
+        raise ValueError(f"contacts of {size} bytes; this reader knows {CONTACT.itemsize}")
 
     def events(self):
         """(step, kind, message) of what happened besides."""

@@ -1,0 +1,161 @@
+/// Coulomb friction of a step: tangent rows of the contacts that have a law, impulses carried from solve to solve by the
+/// keys of contacts, and what they say afterwards (docs/theory-friction.md).
+///
+/// Runs on the worker in the world.
+#include "engine/world/attempt.h"
+
+#include <string.h>
+
+void qpc_rub_fini(qpc_rub *rub) {
+    qpc_array_fini(&rub->row);
+    qpc_array_fini(&rub->start);
+    qpc_array_fini(&rub->column);
+    qpc_array_fini(&rub->mu);
+    qpc_array_fini(&rub->value);
+    qpc_array_fini(&rub->u0);
+    qpc_array_fini(&rub->beta);
+    qpc_array_fini(&rub->tangent);
+}
+
+qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c) {
+    return w->laws[w->bodies[c->surface[0]].material * w->material_count + w->bodies[c->surface[1]].material];
+}
+
+/// Two unit vectors normal to n and to each other, the same for the same n (Duff et al. 2017).
+static void tangents_of(qpc_vec3 n, qpc_vec3 ret[2]) {
+    double sign = n.z >= 0.0 ? 1.0 : -1.0, a = -1.0 / (sign + n.z), b = n.x * n.y * a;
+    ret[0] = v3(1.0 + sign * n.x * n.x * a, sign * b, -sign * n.x);
+    ret[1] = v3(b, sign + n.y * n.y * a, -n.y);
+}
+
+/// One tangent row: entries of the unknowns of the contact's nodes, ascending. Room for twelve is there.
+static void push_tangent(qpc_world *w, const qpc_contact *c, qpc_vec3 t) {
+    qpc_rub *rub = &w->rub;
+    int32_t dof[4], count = 0;
+    double weight[4], u0 = 0.0;
+    for (int k = 0; k < 4; k++) {
+        if (c->weight[k] == 0.0) continue;
+        int32_t d = w->row_dof[c->node[k]], at = count;
+        u0 += c->weight[k] * v3_dot(t, v3_load(w->v_frame + 3 * c->node[k]));
+        if (d < 0) continue;
+        for (; at > 0 && dof[at - 1] > d; at--) {
+            dof[at] = dof[at - 1];
+            weight[at] = weight[at - 1];
+        }
+        if (at > 0 && dof[at - 1] == d) { // a node twice: put back what moved
+            weight[at - 1] += c->weight[k];
+            for (int32_t i = at; i < count; i++) {
+                dof[i] = dof[i + 1];
+                weight[i] = weight[i + 1];
+            }
+            continue;
+        }
+        dof[at] = d;
+        weight[at] = c->weight[k];
+        count++;
+    }
+    const double part[3] = {t.x, t.y, t.z};
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t a = 0; a < 3; a++) {
+            if (part[a] == 0.0) continue;
+            rub->column.data[rub->column.count++] = dof[i] + a;
+            rub->value.data[rub->value.count++] = weight[i] * part[a];
+        }
+    rub->start.data[rub->start.count++] = rub->column.count;
+    rub->u0.data[rub->u0.count++] = u0;
+}
+
+/// Friction impulse of the contact's key in the last solve, on the first side.
+static qpc_vec3 kept_impulse(const qpc_world *w, uint64_t key) {
+    int32_t low = 0, high = w->kept.count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (w->kept.data[middle].key < key) low = middle + 1;
+        else high = middle;
+    }
+    return low < w->kept.count && w->kept.data[low].key == key ? w->kept.data[low].impulse : v3(0.0, 0.0, 0.0);
+}
+
+qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc_error *err) {
+    qpc_rub *rub = &w->rub;
+    const qpc_rows *rows = &w->rows;
+    int64_t most = rows->m;
+    *ret = (qpc_friction){0};
+    rub->row.count = rub->start.count = rub->column.count = rub->mu.count = 0;
+    rub->value.count = rub->u0.count = rub->beta.count = rub->tangent.count = 0;
+    if (!w->rubs || w->solver.friction == QPC_FRICTION_OFF || most == 0) return QPC_OK;
+    if (!qpc_array_reserve(&rub->row, most) || !qpc_array_reserve(&rub->mu, most) || !qpc_array_reserve(&rub->start, 2 * most + 1) ||
+        !qpc_array_reserve(&rub->u0, 2 * most) || !qpc_array_reserve(&rub->beta, 2 * most) ||
+        !qpc_array_reserve(&rub->tangent, 2 * most) || !qpc_array_reserve(&rub->column, 24 * most) ||
+        !qpc_array_reserve(&rub->value, 24 * most))
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %lld rows", (long long)most);
+    rub->start.data[rub->start.count++] = 0;
+    for (int32_t i = 0; i < rows->m; i++) {
+        if (rows->kind[i] != QPC_ROW_CONTACT) continue;
+        const qpc_contact *c = &w->held.data[rows->source[i]];
+        double mu = qpc_world_law(w, c).friction;
+        if (!(mu > 0.0)) continue;
+        qpc_vec3 t[2], impulse = v3_scale(h / w->warm_h, kept_impulse(w, c->key));
+        tangents_of(c->n, t);
+        rub->row.data[rub->row.count++] = i;
+        rub->mu.data[rub->mu.count++] = mu;
+        for (int k = 0; k < 2; k++) {
+            push_tangent(w, c, t[k]);
+            rub->tangent.data[rub->tangent.count++] = t[k];
+            rub->beta.data[rub->beta.count++] = rows->lambda[i] > 0.0 ? -v3_dot(t[k], impulse) : 0.0;
+        }
+    }
+    *ret = (qpc_friction){rub->row.count, rub->row.data, rub->mu.data, rub->start.data, rub->column.data, rub->value.data, rub->u0.data};
+    return QPC_OK;
+}
+
+/// Impulse of friction on the first side of contact k of the rub, N s.
+qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k) {
+    return v3_add(v3_scale(-rub->beta.data[2 * k], rub->tangent.data[2 * k]),
+                  v3_scale(-rub->beta.data[2 * k + 1], rub->tangent.data[2 * k + 1]));
+}
+
+qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err) {
+    if (!qpc_array_reserve(&w->kept, (int64_t)w->rub.row.count))
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", w->rub.row.count);
+    int32_t count = 0;
+    for (int32_t k = 0; k < w->rub.row.count; k++) {
+        qpc_vec3 impulse = qpc_rub_impulse(&w->rub, k);
+        if (v3_norm2(impulse) == 0.0) continue;
+        uint64_t key = w->rows.key[w->rub.row.data[k]];
+        int32_t at = count;
+        while (at > 0 && w->kept.data[at - 1].key > key) at--;
+        if (at > 0 && w->kept.data[at - 1].key == key) { // rows of one pair
+            w->kept.data[at - 1].impulse = v3_add(w->kept.data[at - 1].impulse, impulse);
+            continue;
+        }
+        memmove(w->kept.data + at + 1, w->kept.data + at, (size_t)(count - at) * sizeof *w->kept.data);
+        w->kept.data[at] = (qpc_kept_friction){key, impulse};
+        count++;
+    }
+    w->kept.count = count;
+    return QPC_OK;
+}
+
+void qpc_step_drop_friction(qpc_world *w) {
+    for (int32_t k = 0; k < w->rub.beta.count; k++) w->rub.beta.data[k] = 0.0;
+}
+
+/// sum beta'(T dv + u0): friction at the impulses that stand, as a potential of the tangential motion.
+double qpc_rub_potential(const qpc_rub *rub, const double *dv) {
+    double sum = 0.0;
+    for (int32_t r = 0; r < rub->beta.count; r++) {
+        if (rub->beta.data[r] == 0.0) continue;
+        double u = rub->u0.data[r];
+        for (int32_t k = rub->start.data[r]; k < rub->start.data[r + 1]; k++) u += rub->value.data[k] * dv[rub->column.data[k]];
+        sum += rub->beta.data[r] * u;
+    }
+    return sum;
+}
+
+/// b - T'beta into out (n): the right-hand side that dv and lambda answer.
+void qpc_rub_load(const qpc_rub *rub, int32_t n, const double *b, double *out) {
+    memcpy(out, b, (size_t)n * sizeof *out);
+    for (int32_t r = 0; r < rub->beta.count; r++)
+        for (int32_t k = rub->start.data[r]; k < rub->start.data[r + 1]; k++) out[rub->column.data[k]] -= rub->beta.data[r] * rub->value.data[k];
+}

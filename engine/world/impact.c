@@ -1,0 +1,246 @@
+/// Restitution: contacts that approached when the step began bounce when it has ended (docs/theory-friction.md).
+///
+/// Newton's law per contact, simultaneous over the step's impacts (Giang, Bradshaw and O'Sullivan 2003, eqs. 8-14). v0 is what
+/// the step would end with but for the impulses lambda of the contacts that carry any, v1 = v0 + M^-1 J'lambda what it ends with:
+///
+///     v+ = v0 + M^-1 J'f,   0 <= f  _|_  J v+ + eps a >= 0,
+///
+/// a < 0 being the relative normal velocity at the start of the step, J relative normal velocity at its end; contacts that did
+/// not approach keep what they have (eps 0), and with eps 0 everywhere v+ is v1. Positions stay as they are: what was proven of
+/// the motion still holds. A gain of energy lowers eps until there is none. Sequential: from v0, one impact at a time with its own
+/// eps, the fastest approach first, until nothing approaches (the textbook cradle). Runs on the worker in the world.
+#include "engine/world/attempt.h"
+
+#include <string.h>
+
+static const double RESTING = 2.0; // g h: approaches slower than that do not bounce
+enum { LOWERINGS = 16, SEQUENTIAL_MOST = 10000 };
+
+typedef struct bouncing {
+    int32_t m;
+    int32_t *row, *start, *column;     // rows of the step; J
+    double *value, *c, *eps_a, *base;  // base: J v1 + what driven bodies add
+    double *f, *d, *v, *load;          // load: M (v0 - v1)
+    uint8_t *equality, *priority;
+    uint64_t *key;
+    int32_t *rub;                      // contact of w->rub, or -1
+} bouncing;
+
+/// Relative normal velocity of a contact, node velocities being given for the free ones.
+static double opening(const qpc_world *w, const qpc_contact *c, const double *v) {
+    double sum = 0.0;
+    for (int k = 0; k < 4; k++) {
+        int32_t node = c->node[k];
+        const double *at = node < w->free_count && w->row_dof[node] >= 0 ? v + 3 * node : w->v_frame + 3 * node;
+        sum += c->weight[k] * v3_dot(c->n, v3_load(at));
+    }
+    return sum;
+}
+
+static bool allocate(qpc_world *w, bouncing *b) {
+    size_t m = (size_t)w->rows.m, nnz = (size_t)w->rows.nnz, n = 3 * (size_t)w->free_count;
+    qpc_arena *a = &w->arena;
+    b->row = qpc_arena_array(a, m, sizeof *b->row);
+    b->rub = qpc_arena_array(a, m, sizeof *b->rub);
+    b->start = qpc_arena_array(a, m + 1, sizeof *b->start);
+    b->column = qpc_arena_array(a, nnz, sizeof *b->column);
+    b->value = qpc_arena_array(a, nnz, sizeof *b->value);
+    b->c = qpc_arena_array(a, 4 * m, sizeof *b->c);
+    b->d = qpc_arena_array(a, 3 * n, sizeof *b->d);
+    b->equality = qpc_arena_array(a, 2 * m, 1);
+    b->key = qpc_arena_array(a, m, sizeof *b->key);
+    if (b->row == NULL || b->rub == NULL || b->start == NULL || b->column == NULL || b->value == NULL || b->c == NULL || b->d == NULL ||
+        b->equality == NULL || b->key == NULL)
+        return false;
+    b->eps_a = b->c + m;
+    b->base = b->c + 2 * m;
+    b->f = b->c + 3 * m;
+    b->v = b->d + n;
+    b->load = b->d + 2 * n;
+    memset(b->load, 0, n * sizeof *b->load);
+    b->priority = b->equality + m;
+    memset(b->equality, 0, 2 * m);
+    return true;
+}
+
+/// Contacts with a force; returns how many of them bounce.
+static int32_t collect(const qpc_world *w, double h, const double *v1, bouncing *b) {
+    const qpc_rows *rows = &w->rows;
+    double rest = RESTING * h * v3_norm(w->gravity);
+    int32_t bounce = 0, rub = 0, at = 0;
+    b->start[0] = 0;
+    for (int32_t i = 0; i < rows->m; i++) {
+        if (rows->kind[i] != QPC_ROW_CONTACT) continue;
+        bool rubs = rub < w->rub.row.count && w->rub.row.data[rub] == i;
+        if (rubs) rub++;
+        if (!(rows->lambda[i] > 0.0)) continue;
+        const qpc_contact *c = &w->held.data[rows->source[i]];
+        double a = opening(w, c, w->v), eps = qpc_world_law(w, c).restitution;
+        bool bounces = eps > 0.0 && a < -rest && a < 0.0;
+        bounce += bounces;
+        b->row[b->m] = i;
+        b->rub[b->m] = rubs ? rub - 1 : -1;
+        if (rubs) { // what friction took is given back as well
+            for (int32_t r = 2 * (rub - 1); r < 2 * rub; r++)
+                for (int32_t k = w->rub.start.data[r]; k < w->rub.start.data[r + 1]; k++)
+                    b->load[w->rub.column.data[k]] += w->rub.beta.data[r] * w->rub.value.data[k];
+        }
+        b->eps_a[b->m] = bounces ? eps * a : 0.0;
+        b->base[b->m] = opening(w, c, v1);
+        b->key[b->m] = rows->key[i];
+        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) { // -n at the first side: -J
+            b->load[rows->column[k]] += rows->lambda[i] * rows->value[k];
+            b->column[at] = rows->column[k];
+            b->value[at++] = rows->value[k];
+        }
+        b->start[++b->m] = at;
+    }
+    return bounce;
+}
+
+/// -J d <= c, d = v+ - v1: restitution scaled by `part` where contacts bounce, no faster approach than now elsewhere.
+static void aim(bouncing *b, double part) {
+    for (int32_t i = 0; i < b->m; i++) b->c[i] = b->eps_a[i] < 0.0 ? b->base[i] + part * b->eps_a[i] : fmax(b->base[i], 0.0);
+}
+
+/// Friction of the impacts: the same contacts and tangents, moving as v1 does.
+static qpc_status rub_of(qpc_world *w, const bouncing *b, const double *v1, qpc_friction *ret, double **ret_beta, qpc_error *err) {
+    const qpc_rub *rub = &w->rub;
+    *ret = (qpc_friction){0};
+    int32_t count = 0, nnz = 0;
+    for (int32_t i = 0; i < b->m; i++) count += b->rub[i] >= 0;
+    if (count == 0) return QPC_OK;
+    int32_t *row = qpc_arena_array(&w->arena, (size_t)count, sizeof *row);
+    int32_t *start = qpc_arena_array(&w->arena, 2 * (size_t)count + 1, sizeof *start);
+    int32_t *column = qpc_arena_array(&w->arena, (size_t)rub->column.count, sizeof *column);
+    double *value = qpc_arena_array(&w->arena, (size_t)rub->column.count, sizeof *value);
+    double *mu = qpc_arena_array(&w->arena, (size_t)count, sizeof *mu);
+    double *u0 = qpc_arena_array(&w->arena, 4 * (size_t)count, sizeof *u0);
+    if (row == NULL || start == NULL || column == NULL || value == NULL || mu == NULL || u0 == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d impacts", count);
+    *ret_beta = u0 + 2 * (size_t)count;
+    start[0] = 0;
+    count = 0;
+    for (int32_t i = 0; i < b->m; i++) {
+        if (b->rub[i] < 0) continue;
+        row[count] = i;
+        mu[count] = rub->mu.data[b->rub[i]];
+        for (int32_t r = 2 * b->rub[i]; r < 2 * b->rub[i] + 2; r++) {
+            double u = rub->u0.data[r];
+            for (int32_t k = rub->start.data[r]; k < rub->start.data[r + 1]; k++) {
+                int32_t j = rub->column.data[k];
+                u += rub->value.data[k] * (v1[j] - w->v[j]);
+                column[nnz] = j;
+                value[nnz++] = rub->value.data[k];
+            }
+            int32_t place = 2 * count + (r & 1);
+            (*ret_beta)[place] = rub->beta.data[r];
+            u0[place] = u;
+            start[place + 1] = nnz;
+        }
+        count++;
+    }
+    *ret = (qpc_friction){count, row, mu, start, column, value, u0};
+    return QPC_OK;
+}
+
+static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, double tolerance, qpc_error *err) {
+    int32_t n = 3 * w->free_count;
+    for (int32_t i = 0; i < b->m; i++) b->f[i] = w->rows.lambda[b->row[i]];
+    qpc_qp qp = {.n = n, .m = b->m, .sys = &w->inertia, .b = b->load, .row_start = b->start, .column = b->column, .value = b->value,
+                 .c = b->c, .equality = b->equality, .priority = b->priority, .key = b->key};
+    qpc_solver_options options = qpc_solver_options_default();
+    qpc_solver_report report;
+    options.exact = true;
+    options.residual_tolerance = tolerance;
+    qpc_friction friction;
+    double *beta = NULL;
+    qpc_status st = rub_of(w, b, v1, &friction, &beta, err);
+    if (st != QPC_OK) return st;
+    if (friction.count == 0) return qpc_solve(QPC_SOLVER_ACTIVE_SET, &qp, &options, &w->arena, b->d, b->f, &report, err);
+    qpc_friction_options how = {.mode = QPC_FRICTION_EXACT};
+    qpc_friction_report rubbing;
+    return qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &qp, &friction, &options, &how, &w->arena, b->d, b->f, beta, &report, &rubbing, err);
+}
+
+/// The fastest approach first, each with an impulse of its own, until nothing approaches.
+static void sequential(const qpc_world *w, bouncing *b, double part, double rest, double tolerance) {
+    int32_t n = 3 * w->free_count;
+    for (int32_t k = 0; k < n; k++) b->d[k] = b->load[k] / w->mass[k / 3];
+    memset(b->f, 0, (size_t)b->m * sizeof *b->f);
+    for (int32_t turn = 0; turn < SEQUENTIAL_MOST; turn++) {
+        int32_t fastest = -1;
+        double least = 0.0;
+        for (int32_t i = 0; i < b->m; i++) {
+            double now = b->base[i];
+            for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) now -= b->value[k] * b->d[b->column[k]];
+            if (!(now < fmin(b->base[i], 0.0) - tolerance) || !(now < least)) continue;
+            least = now;
+            fastest = i;
+        }
+        if (fastest < 0) break;
+        double compliance = 0.0;
+        for (int32_t k = b->start[fastest]; k < b->start[fastest + 1]; k++)
+            compliance += b->value[k] * b->value[k] / w->mass[b->column[k] / 3];
+        if (!(compliance > 0.0)) break; // between bodies that are driven
+        const qpc_contact *c = &w->held.data[w->rows.source[b->row[fastest]]];
+        double eps = least < -rest ? part * qpc_world_law(w, c).restitution : 0.0;
+        double push = (fmax(-eps * least, fmin(b->base[fastest], 0.0)) - least) / compliance;
+        b->f[fastest] += push;
+        for (int32_t k = b->start[fastest]; k < b->start[fastest + 1]; k++)
+            b->d[b->column[k]] -= push * b->value[k] / w->mass[b->column[k] / 3];
+    }
+}
+
+/// E+ - E - W of the step with velocities v, over the tolerance of the energy test.
+static bool gains(const qpc_world *w, qpc_trial *t, const double *v) {
+    double kinetic, potential, elastic, energy = qpc_world_energy(w, w->x1, v, &kinetic, &potential, &elastic);
+    double scale = t->energy_scale > 1e-12 ? t->energy_scale : 1e-12, gained = t->work + t->work_pushed;
+    double step = (energy - w->energy - gained) / scale;
+    double drift = (energy - w->energy_start - (w->work + w->work_pushed) - gained) / scale;
+    if (step > QPC_ENERGY_TOLERANCE || drift > QPC_ENERGY_TOLERANCE) return true;
+    t->energy = energy;
+    t->kinetic = kinetic;
+    t->energy_step = step;
+    t->energy_drift = drift;
+    return false;
+}
+
+qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *err) {
+    w->bounce.count = 0;
+    if (!w->bounces || w->rows.m == 0) return QPC_OK;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    bouncing b = {0};
+    double tolerance = w->solver.tolerance * w->min_separation / t->h, part = 1.0;
+    int32_t n = 3 * w->free_count;
+    qpc_status st = allocate(w, &b) ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d impacts", w->rows.m);
+    int32_t bounced = st == QPC_OK ? collect(w, t->h, v1, &b) : 0;
+    for (int32_t turn = 0; st == QPC_OK && bounced > 0; turn++, part *= 0.75) {
+        if (turn == LOWERINGS) {
+            part = 0.0;
+            break;
+        }
+        aim(&b, part);
+        if (w->solver.impact == QPC_IMPACT_SEQUENTIAL)
+            sequential(w, &b, part, RESTING * t->h * v3_norm(w->gravity), tolerance);
+        else if ((st = simultaneous(w, &b, v1, tolerance, err)) != QPC_OK)
+            break;
+        for (int32_t k = 0; k < n; k++) b.v[k] = w->row_dof[k / 3] < 0 ? v1[k] : v1[k] + b.d[k];
+        if (gains(w, t, b.v)) continue;
+        memcpy(v1, b.v, (size_t)n * sizeof *v1);
+        if (!qpc_array_reserve(&w->bounce, (int64_t)w->rows.m)) {
+            st = qpc_fail(err, QPC_ERR_MEMORY, "no memory for the impulses of %d rows", w->rows.m);
+            break;
+        }
+        memset(w->bounce.data, 0, (size_t)w->rows.m * sizeof *w->bounce.data);
+        w->bounce.count = w->rows.m;
+        for (int32_t i = 0; i < b.m; i++) w->bounce.data[b.row[i]] = b.f[i] - w->rows.lambda[b.row[i]];
+        break;
+    }
+    if (st == QPC_OK && bounced > 0) {
+        w->report->impacts += part > 0.0 ? bounced : 0;
+        w->report->restitution_scale = fmin(w->report->restitution_scale, part);
+    }
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}

@@ -1,0 +1,300 @@
+/// Friction and restitution in whole worlds, against closed forms (tests/data/physics: incline_stick, incline_slip,
+/// block_stopping_distance, capstan_holding, capstan_slipping, bouncing_ball, newton_cradle_3 and _5).
+#include "tests/property/simulation.h"
+
+#include <math.h>
+
+// A particle of 10 mm on a wide sheet tilted by an angle about z; `along` is down the slope.
+typedef struct slope {
+    double along[3], normal[3];
+    char text[1024];
+} slope;
+
+static slope make_slope(double degrees, double gravity, double mass, double speed, double dt, const char *law) {
+    slope s;
+    double a = degrees * acos(-1.0) / 180, r = 0.01;
+    s.along[0] = cos(a);
+    s.along[1] = -sin(a);
+    s.normal[0] = sin(a);
+    s.normal[1] = cos(a);
+    s.along[2] = s.normal[2] = 0;
+    (void)snprintf(s.text, sizeof s.text,
+                   "{'dt': %.17g, 'gravity': [0, %.17g, 0], 'contacts': %s, 'bodies': ["
+                   "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 30, 'depth': 2, 'triangles': 400}},"
+                   "'rotation': [%.17g, 0, 0, %.17g]},"
+                   "{'kind': 'cable', 'nodes': [[%.17g, %.17g, 0.013]], 'radius': %g, 'mass': %g,"
+                   "'velocity': [%.17g, %.17g, 0]}]}",
+                   dt, -gravity, law, cos(a / 2), -sin(a / 2), r * s.normal[0], r * s.normal[1], r, mass,
+                   speed * s.along[0], speed * s.along[1]);
+    return s;
+}
+
+static double along(const slope *s, const double *x) {
+    return s->along[0] * x[0] + s->along[1] * x[1] + s->along[2] * x[2];
+}
+
+static void what_sticks_does_not_creep(void **state) {
+    (void)state;
+    for (int mode = 0; mode < 2; mode++) {
+        slope s = make_slope(26, 9.81, 2, 0, 0.005, "{'friction': 0.5}");
+        simulation sim;
+        simulation_start(&sim, s.text);
+        if (mode == 1) simulation_control(&sim, "{'parameters': {'solver': {'friction': 'staggered'}}}");
+        simulation_step(&sim, 12000); // a minute
+        double x = along(&s, simulation_x(&sim, 0)), v = along(&s, simulation_v(&sim, 0));
+        if (!(fabs(x) < 1e-9 && fabs(v) < 1e-10)) fail_msg("mode %d: crept by %g m, %g m/s", mode, x, v);
+        assert_int_equal(sim.report.sticking, 1);
+        int32_t count;
+        const qpc_contact_info *c = qpc_world_contacts(sim.w.world, &count);
+        assert_int_equal(count, 1);
+        double side = c->body[0] == 1 ? 1 : -1;
+        assert_near(c->force, 17.634339188389657, 2e-5);
+        assert_near(-side * along(&s, c->friction), 8.600841900001699, 2e-5);
+        simulation_end(&sim);
+    }
+}
+
+static void what_slips_slides_as_backward_euler_does(void **state) {
+    (void)state;
+    for (int mode = 0; mode < 2; mode++) {
+        slope s = make_slope(30, 9.81, 2, 0.1, 0.01, "{'friction': 0.5}");
+        simulation sim;
+        simulation_start(&sim, s.text);
+        if (mode == 1) simulation_control(&sim, "{'parameters': {'solver': {'friction': 'staggered', 'friction_tolerance': 1e-9}}}");
+        double before = 0;
+        for (int i = 0; i < 100; i++) {
+            simulation_step(&sim, 1);
+            assert_int_equal(sim.report.sliding, 1);
+            assert_true(sim.report.friction_defect < 1e-6);
+            assert_true(sim.report.energy_drift <= 1e-6); // what slips dissipates
+            before = along(&s, simulation_x(&sim, 0));
+        }
+        assert_near(before, 0.4318584241908505, 1.1e-6);
+        assert_near(along(&s, simulation_v(&sim, 0)), 0.1 + 0.6571453944373277, 1e-6);
+        simulation_end(&sim);
+    }
+}
+
+static void a_block_stops_where_it_should(void **state) {
+    (void)state;
+    slope s = make_slope(0, 10, 2, 2.01, 0.01, "{'friction': 0.25}");
+    simulation sim;
+    simulation_start(&sim, s.text);
+    simulation_step(&sim, 80);
+    assert_true(along(&s, simulation_v(&sim, 0)) > 1e-3);
+    simulation_step(&sim, 1);
+    assert_near(along(&s, simulation_v(&sim, 0)), 0, 1e-9);
+    simulation_step(&sim, 200);
+    assert_near(along(&s, simulation_x(&sim, 0)), 0.798, 1e-7);
+    simulation_end(&sim);
+}
+
+/// A particle on a plane, drawn by a spring whose other end moves on with V: it sticks until the spring pulls with mu m g at
+/// t1 = mu m g / (k V), then x = V (t - t1) - V/w sin w (t - t1), w^2 = k/m.
+static void a_spring_draws_a_block_by_stick_and_slip(void **state) {
+    (void)state;
+    const double m = 0.5, k = 200, mu = 0.4, g = 10, V = 0.2, dt = 1e-4;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 1e-4, 'gravity': [0, -10, 0], 'contacts': {'friction': 0.4}, 'bodies': ["
+                           "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 4, 'depth': 2, 'triangles': 2}}},"
+                           "{'kind': 'cable', 'name': 'c', 'nodes': [[0.02, 0.01, 0.03], [0.32, 0.01, 0.03]], 'radius': 0.01,"
+                           "'mass': 0.5, 'stiffness': 200}],"
+                           "'constraints': [{'kind': 'fixed', 'body': 'c', 'nodes': [1]}]}");
+    simulation_control(&sim, "{'targets': [{'body': 'c', 'node': 1, 'velocity': [0.2, 0, 0]}]}");
+    double t1 = mu * m * g / (k * V), w = sqrt(k / m), worst = 0, stuck = 0, slow = HUGE_VAL;
+    for (int i = 1; i <= 6000; i++) {
+        simulation_step(&sim, 1);
+        double t = i * dt, x = simulation_x(&sim, 0)[0] - 0.02;
+        double closed = t < t1 ? 0 : V * (t - t1) - V / w * sin(w * (t - t1));
+        worst = fmax(worst, fabs(x - closed));
+        if (t < t1 - 2 * dt) stuck = fmax(stuck, fabs(x));
+        if (t > t1 + 5 / w && t < t1 + 8 / w) slow = fmin(slow, simulation_v(&sim, 0)[0]);
+    }
+    assert_true(stuck < 1e-12);
+    assert_true(slow > -1e-9 && slow < 0.02 * V); // it comes to rest, and is drawn on, never back
+    if (!(worst < 4e-4)) fail_msg("%g m from the closed form", worst);
+    simulation_end(&sim);
+}
+
+// ---- capstan ----
+
+enum { WRAP = 120, LEG = 4, CABLE = WRAP + 1 + 2 * LEG };
+
+/// A light cable over half a cylinder of radius 0.5 m (480 segments), legs straight down, its ends drawn by T1 (left), T2.
+static void start_capstan(simulation *sim, double mu, double mass, double end1, double end2, double gravity) {
+    static char text[32768];
+    double pi = acos(-1.0), r = 0.005, R = 0.5 + r + 2e-5, step = pi * R / WRAP;
+    int used = snprintf(text, sizeof text,
+                        "{'dt': 0.002, 'gravity': [0, %g, 0], 'contacts': {'friction': %g}, 'bodies': ["
+                        "{'kind': 'static', 'mesh': {'generate': {'kind': 'cylinder', 'radius': 0.5, 'length': 0.2, 'segments': 480}}},"
+                        "{'kind': 'cable', 'name': 'c', 'radius': %g, 'axial_stiffness': 2e6, 'mass': {'all': %g, 'first': %g, 'last': %g}, 'nodes': [",
+                        -gravity, mu, r, mass, end1, end2);
+    for (int i = 0; i < CABLE; i++) {
+        double x = -R, y = (i - LEG) * step;
+        if (i >= LEG && i <= LEG + WRAP) {
+            double a = pi * (i - LEG) / WRAP;
+            x = -R * cos(a);
+            y = R * sin(a);
+        } else if (i > LEG) {
+            x = R;
+            y = -(i - LEG - WRAP) * step;
+        }
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s[%.12g, %.12g, 0.0031]", i > 0 ? "," : "", x, y);
+    }
+    (void)snprintf(text + used, sizeof text - (size_t)used, "]}]}");
+    simulation_start(sim, text);
+}
+
+static void pull(simulation *sim, double T1, double T2) {
+    char control[256];
+    (void)snprintf(control, sizeof control, "{'forces': [{'body': 'c', 'nodes': [0], 'force': [0, %.17g, 0]},"
+                   "{'body': 'c', 'nodes': [-1], 'force': [0, %.17g, 0]}]}", -T1, -T2);
+    simulation_control(sim, control);
+}
+
+/// T2 = 1000 N holds against T1 between T2 exp(-mu pi) and T2 exp(mu pi), to 1 %.
+static void a_capstan_holds_up_to_its_ratio(void **state) {
+    (void)state;
+    const double ratio = exp(0.3 * acos(-1.0));
+    const double at[] = {1000 / ratio * 0.99, 1000 / ratio * 1.01, 1000 * ratio * 0.99, 1000 * ratio * 1.01};
+    for (int i = 0; i < 4; i++) {
+        simulation sim;
+        start_capstan(&sim, 0.3, 0.002, 0.5, 0.5, 0);
+        for (int k = 1; k <= 100; k++) { // loaded evenly first, then unevenly
+            pull(&sim, 10 * k, 10 * k);
+            simulation_step(&sim, 1);
+        }
+        for (int k = 1; k <= 200; k++) {
+            pull(&sim, 1000 + (at[i] - 1000) * k / 200, 1000);
+            simulation_step(&sim, 1);
+        }
+        simulation_step(&sim, 100);
+        double v = fabs(simulation_v(&sim, LEG + WRAP / 2)[0]), y0 = simulation_x(&sim, 0)[1];
+        simulation_step(&sim, 250);
+        double moved = fabs(simulation_x(&sim, 0)[1] - y0), later = fabs(simulation_v(&sim, LEG + WRAP / 2)[0]);
+        bool slips = later > 0.05 && moved > 0.005;
+        if (slips != (i == 0 || i == 3)) fail_msg("T1 = %g N: %g m/s, then %g m/s, moved %g m", at[i], v, later, moved);
+        if (!slips && !(later < 1e-4 && moved < 1e-4)) fail_msg("T1 = %g N creeps: %g m/s, %g m", at[i], later, moved);
+        simulation_end(&sim);
+    }
+}
+
+/// Two masses over the cylinder, m1 = 5 kg slips down: a = (m1 - m2 e) g / (m1 + m2 e).
+static void a_capstan_slips_at_its_ratio(void **state) {
+    (void)state;
+    simulation sim;
+    start_capstan(&sim, 0.3, 1e-4, 5, 1, 10);
+    double y0 = simulation_x(&sim, 0)[1], v0 = 0;
+    int32_t count;
+    simulation_step(&sim, 100);
+    v0 = simulation_v(&sim, 0)[1];
+    simulation_step(&sim, 100);
+    double a = (v0 - simulation_v(&sim, 0)[1]) / 0.2;
+    const double *tension = qpc_world_tensions(sim.w.world, &count);
+    double ratio = tension[1] / tension[count - 2];
+    assert_near(a, 3.2164428915826386, 0.01 * 3.2164428915826386);
+    assert_near(ratio, 2.566332395208135, 0.01 * 2.566332395208135);
+    assert_near(y0 - simulation_x(&sim, 0)[1], 0.5 * a * 0.16, 0.03 * 0.26);
+    simulation_end(&sim);
+}
+
+// ---- restitution ----
+
+static void a_ball_bounces_to_its_heights(void **state) {
+    (void)state;
+    const double height[] = {0.64, 0.4096, 0.262144, 0.1677721600, 0.1073741824, 0.06871947673600004};
+    simulation sim;
+    simulation_start(&sim, "{'dt': 1e-4, 'gravity': [0, -9.81, 0], 'contacts': {'restitution': 0.8}, 'bodies': ["
+                           "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 4, 'depth': 2, 'triangles': 2}}},"
+                           "{'kind': 'cable', 'nodes': [[0.02, 1.01, 0.03]], 'radius': 0.01, 'mass': 1}]}");
+    int bounce = 0;
+    double apex = 0, last = -1;
+    int64_t impacts = 0;
+    for (int i = 0; i < 60000 && bounce < 7; i++) {
+        simulation_step(&sim, 1);
+        double y = simulation_x(&sim, 0)[1] - 0.01, v = simulation_v(&sim, 0)[1];
+        assert_true(sim.report.energy_drift <= 1e-6);
+        impacts += sim.report.impacts;
+        if (v > 0 && last < 0) { // left the floor
+            if (bounce > 0) assert_near(apex, height[bounce - 1], 0.02 * height[bounce - 1]);
+            bounce++;
+            apex = 0;
+        }
+        if (bounce > 0) apex = fmax(apex, y);
+        last = v > 0 ? 1 : -1;
+    }
+    assert_int_equal(bounce, 7);
+    assert_int_equal(impacts, 7);
+    simulation_end(&sim);
+}
+
+static void start_cradle(simulation *sim, int balls, double speed, const char *impact) {
+    char text[2048];
+    int used = snprintf(text, sizeof text, "{'dt': 1e-3, 'gravity': [0, 0, 0], 'solver': {'impact': '%s'},"
+                        "'contacts': {'restitution': 1}, 'bodies': [", impact);
+    for (int i = 0; i < balls; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s{'kind': 'cable', 'nodes': [[%.17g, 0, 0]], 'radius': 0.05,"
+                         "'mass': 1, 'velocity': [%g, 0, 0]}", i > 0 ? "," : "", 0.1 * i, i == 0 ? speed : 0.0);
+    (void)snprintf(text + used, sizeof text - (size_t)used, "]}");
+    simulation_start(sim, text);
+}
+
+static void a_cradle_answers_by_the_law_it_is_given(void **state) {
+    (void)state;
+    for (int balls = 3; balls <= 5; balls += 2) {
+        double speed = balls == 3 ? 1 : 2, back = balls == 3 ? -1.0 / 3 : -1.2, on = balls == 3 ? 2.0 / 3 : 0.8;
+        for (int law = 0; law < 2; law++) {
+            simulation sim;
+            start_cradle(&sim, balls, speed, law == 0 ? "simultaneous" : "sequential");
+            simulation_step(&sim, 1);
+            for (int i = 0; i < balls; i++) {
+                double want = law == 0 ? (i == 0 ? back : on) : (i == balls - 1 ? speed : 0);
+                double v = simulation_v(&sim, i)[0];
+                if (!(fabs(v - want) <= 1e-8)) fail_msg("%d balls, law %d: ball %d leaves with %.10g, not %g", balls, law, i, v, want);
+            }
+            assert_true(sim.report.impacts > 0);
+            assert_near(sim.report.kinetic, 0.5 * speed * speed, 1e-8);
+            simulation_step(&sim, 20); // and nothing more happens
+            assert_near(sim.report.kinetic, 0.5 * speed * speed, 1e-8);
+            assert_near(sim.report.momentum_x, speed, 1e-8);
+            simulation_end(&sim);
+        }
+    }
+}
+
+/// Friction and restitution together, thrown at corners: no step gains energy.
+static void bouncing_and_rubbing_gain_nothing(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.004, 'contacts': {'friction': 0.7, 'restitution': 0.9}, 'bodies': ["
+                           "{'kind': 'static', 'mesh': {'generate': {'kind': 'sphere', 'radius': 0.3, 'triangles': 320}}},"
+                           "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 4, 'depth': 4, 'triangles': 2}}, 'position': [0, -0.35, 0]},"
+                           "{'kind': 'cable', 'nodes': [[-0.2, 0.6, 0.02], [-0.1, 0.62, 0], [0, 0.6, 0.01], [0.1, 0.6, 0], [0.2, 0.63, 0.02]],"
+                           "'radius': 0.02, 'mass': 0.2, 'stiffness': 1e4, 'velocity': [1, -5, 0.5]},"
+                           "{'kind': 'cable', 'nodes': [[0.05, 1, 0.05]], 'radius': 0.04, 'mass': 1, 'velocity': [0.5, -8, 0]}]}");
+    int64_t impacts = 0, sliding = 0;
+    for (int i = 0; i < 600; i++) {
+        simulation_step(&sim, 1);
+        impacts += sim.report.impacts;
+        sliding += sim.report.sliding;
+        assert_true(sim.report.energy_drift <= 1e-6 && sim.report.energy_step <= 1e-6);
+        assert_true(sim.report.friction_natural < 1e-5);
+    }
+    assert_true(impacts > 5 && sliding > 20);
+    simulation_end(&sim);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_sticks_does_not_creep),
+        cmocka_unit_test(what_slips_slides_as_backward_euler_does),
+        cmocka_unit_test(a_block_stops_where_it_should),
+        cmocka_unit_test(a_spring_draws_a_block_by_stick_and_slip),
+        cmocka_unit_test(a_capstan_holds_up_to_its_ratio),
+        cmocka_unit_test(a_capstan_slips_at_its_ratio),
+        cmocka_unit_test(a_ball_bounces_to_its_heights),
+        cmocka_unit_test(a_cradle_answers_by_the_law_it_is_given),
+        cmocka_unit_test(bouncing_and_rubbing_gain_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
