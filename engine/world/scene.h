@@ -23,7 +23,7 @@ typedef struct qpc_solver_def {
     double reach;          // proximity rows within reach * separation
     double recovery_speed; // m/s, cap for pushing out of the thickness
     qpc_friction_mode friction;
-    double friction_tolerance; // natural residual, in units of (smallest separation) / dt as tolerance
+    double friction_tolerance; // natural residual of friction, dimensionless (friction.h)
     qpc_impact_mode impact;
 } qpc_solver_def;
 qpc_solver_def qpc_solver_def_default(void);

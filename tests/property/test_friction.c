@@ -42,14 +42,18 @@ static void what_sticks_does_not_creep(void **state) {
         if (mode == 1) simulation_control(&sim, "{'parameters': {'solver': {'friction': 'staggered'}}}");
         simulation_step(&sim, 12000); // a minute
         double x = along(&s, simulation_x(&sim, 0)), v = along(&s, simulation_v(&sim, 0));
-        if (!(fabs(x) < 1e-9 && fabs(v) < 1e-10)) fail_msg("mode %d: crept by %g m, %g m/s", mode, x, v);
-        assert_int_equal(sim.report.sticking, 1);
+        double most = mode == 0 ? 1e-10 : 1e-6; // staggered: its tolerance
+        if (!(fabs(x) < most && fabs(v) < 1e-2 * most)) fail_msg("mode %d: crept by %g m, %g m/s", mode, x, v);
+        assert_true(sim.report.sticking >= 1);
         int32_t count;
         const qpc_contact_info *c = qpc_world_contacts(sim.w.world, &count);
-        assert_int_equal(count, 1);
-        double side = c->body[0] == 1 ? 1 : -1;
-        assert_near(c->force, 17.634339188389657, 2e-5);
-        assert_near(-side * along(&s, c->friction), 8.600841900001699, 2e-5);
+        double force = 0, friction = 0;
+        for (int32_t i = 0; i < count; i++) {
+            force += c[i].force;
+            friction -= (c[i].body[0] == 1 ? 1 : -1) * along(&s, c[i].friction);
+        }
+        assert_near(force, 17.634339188389657, 2e-5);
+        assert_near(friction, 8.600841900001699, 2e-5);
         simulation_end(&sim);
     }
 }
@@ -118,7 +122,7 @@ static void a_spring_draws_a_block_by_stick_and_slip(void **state) {
 
 // ---- capstan ----
 
-enum { WRAP = 120, LEG = 4, CABLE = WRAP + 1 + 2 * LEG };
+enum { WRAP = 36, LEG = 12, CABLE = WRAP + 1 + 2 * LEG };
 
 /// A light cable over half a cylinder of radius 0.5 m (480 segments), legs straight down, its ends drawn by T1 (left), T2.
 static void start_capstan(simulation *sim, double mu, double mass, double end1, double end2, double gravity) {
@@ -168,13 +172,17 @@ static void a_capstan_holds_up_to_its_ratio(void **state) {
             pull(&sim, 1000 + (at[i] - 1000) * k / 200, 1000);
             simulation_step(&sim, 1);
         }
-        simulation_step(&sim, 100);
-        double v = fabs(simulation_v(&sim, LEG + WRAP / 2)[0]), y0 = simulation_x(&sim, 0)[1];
-        simulation_step(&sim, 250);
-        double moved = fabs(simulation_x(&sim, 0)[1] - y0), later = fabs(simulation_v(&sim, LEG + WRAP / 2)[0]);
-        bool slips = later > 0.05 && moved > 0.005;
-        if (slips != (i == 0 || i == 3)) fail_msg("T1 = %g N: %g m/s, then %g m/s, moved %g m", at[i], v, later, moved);
-        if (!slips && !(later < 1e-4 && moved < 1e-4)) fail_msg("T1 = %g N creeps: %g m/s, %g m", at[i], later, moved);
+        double y0 = simulation_x(&sim, 0)[1], v = 0;
+        bool slips = false;
+        for (int k = 1; k <= 350 && !slips; k++) {
+            simulation_step(&sim, 1);
+            v = fabs(simulation_v(&sim, 0)[1]);
+            slips = v > 0.2;
+            if (k == 100) y0 = simulation_x(&sim, 0)[1];
+        }
+        double moved = fabs(simulation_x(&sim, 0)[1] - y0);
+        if (slips != (i == 0 || i == 3)) fail_msg("T1 = %g N: %g m/s, moved %g m", at[i], v, moved);
+        if (!slips && !(v < 1e-6 && moved < 1e-5)) fail_msg("T1 = %g N creeps: %g m/s, %g m", at[i], v, moved);
         simulation_end(&sim);
     }
 }
@@ -184,17 +192,17 @@ static void a_capstan_slips_at_its_ratio(void **state) {
     (void)state;
     simulation sim;
     start_capstan(&sim, 0.3, 1e-4, 5, 1, 10);
-    double y0 = simulation_x(&sim, 0)[1], v0 = 0;
     int32_t count;
-    simulation_step(&sim, 100);
-    v0 = simulation_v(&sim, 0)[1];
+    simulation_step(&sim, 100); // the masses fall into the slack of the start first
+    double y0 = simulation_x(&sim, 0)[1], v0 = simulation_v(&sim, 0)[1];
     simulation_step(&sim, 100);
     double a = (v0 - simulation_v(&sim, 0)[1]) / 0.2;
     const double *tension = qpc_world_tensions(sim.w.world, &count);
     double ratio = tension[1] / tension[count - 2];
     assert_near(a, 3.2164428915826386, 0.01 * 3.2164428915826386);
     assert_near(ratio, 2.566332395208135, 0.01 * 2.566332395208135);
-    assert_near(y0 - simulation_x(&sim, 0)[1], 0.5 * a * 0.16, 0.03 * 0.26);
+    double drop = -v0 * 0.2 + 0.5 * 3.2164428915826386 * 0.04;
+    assert_near(y0 - simulation_x(&sim, 0)[1], drop, 0.01 * drop);
     simulation_end(&sim);
 }
 
