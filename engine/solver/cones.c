@@ -14,7 +14,7 @@
 enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30 };
 
 /// What Newton aims at beyond the tolerance: sticking contacts stand still to round-off.
-static const double FINE = 1e-13;
+static const double FINE = 1e-15;
 
 typedef struct best {
     double *x, norm;

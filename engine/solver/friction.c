@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { STAGGER_CAP = 50, ROUNDS = 60 };
+static const double STILL = 1e-14;
 
 typedef struct friction_job {
     qpc_solver_id id;
@@ -182,7 +183,9 @@ static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambd
             memcpy(best_lambda, job->lambda, m * sizeof *best_lambda);
             memcpy(best_beta, job->beta, t * sizeof *best_beta);
         }
-        if (job->found.natural <= job->tolerance || i >= cap) {
+        // An old beta counts at round-off only: within the tolerance it would let things creep.
+        double enough = i == 1 && job->tolerance > STILL ? STILL : job->tolerance;
+        if (now.natural <= enough || i >= cap) {
             job->found.iterations = i;
             return QPC_OK;
         }
@@ -271,9 +274,9 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
         qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
         status = solve_set(job, r, &norm, &scale, err);
         if (status != QPC_OK) return status;
-        qpc_friction_set_motion(&job->set, r, job->rhs, job->dv);
         qpc_friction_set_scatter(&job->set, r, job->lambda, job->beta);
         qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
+        qpc_friction_set_motion(&job->set, r, job->rhs, job->dv);
         qpc_friction_set_report(&job->set, job->dv, r, &job->found);
         if (pull_in(job, 1e-3 * job->tolerance * scale) == 0) break;
     }

@@ -167,7 +167,7 @@ void qpc_friction_set_scatter(const qpc_friction_set *set, const double *r, doub
     for (int32_t block = 0; block < set->count; block++) {
         int32_t i = set->row[block], at = set->at[block];
         lambda[i] = r[at] > 0 || set->kind[block] == QPC_BLOCK_FREE ? r[at] : 0;
-        if (set->kind[block] != QPC_BLOCK_CONTACT) continue;
+        if (set->kind[block] != QPC_BLOCK_CONTACT || lambda[i] == 0) continue;
         beta[2 * set->contact_of[i]] = r[at + 1] == 0 ? 0 : -r[at + 1];
         beta[2 * set->contact_of[i] + 1] = r[at + 2] == 0 ? 0 : -r[at + 2];
     }

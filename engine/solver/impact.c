@@ -2,7 +2,9 @@
 ///
 /// Simultaneous: x = v+ - v solves min 1/2 x'Mx with -J x <= J v + eps a, a the approach speed (negative) of
 /// contacts that hit; by the dual active set, or with friction by the exact cone solver. Where kinetic energy
-/// would grow, eps is scaled down by bisection; at zero v+ is a projection of v, which cannot gain.
+/// would grow, eps is scaled down by bisection; at zero v+ is a projection of v, which cannot gain. If a is from
+/// before the step that stopped the contacts, the energy that this took, at least 1/2 |x|^2_M of the least x with
+/// J (v + x) <= a, is there to be given back.
 /// Sequential: the fastest approaching contact alone, again and again; what is left below round-off, or after
 /// too many impacts, is ended by a simultaneous impact without restitution. Worker thread of the world.
 #include "engine/solver/impact.h"
@@ -32,7 +34,7 @@ typedef struct impact_job {
     double *x, *v, *work;     // (n)
     double *f, *beta;         // (m), (2 count)
     double *total_f, *total_beta;
-    bool *hit;                // (m) sequential: has had its first impact
+    double limit;             // kinetic energy that may not be exceeded
     bool converged;
 } impact_job;
 
@@ -97,10 +99,40 @@ static double energy_after(impact_job *job, const double *v) {
     return energy(job, job->v);
 }
 
+/// The least x with J (v + x) <= approach on contacts that hit: what the step took from them. In job->x, f.
+static qpc_status restore(impact_job *job, const double *v, bool *ret_any, qpc_error *err) {
+    double speed = 0;
+    *ret_any = false;
+    for (int32_t i = 0; i < job->qp.m; i++) {
+        double now = fabs(row_dot(job, i, v)), a = fabs(job->approach[i]);
+        speed = now > speed ? now : speed;
+        speed = a > speed ? a : speed;
+    }
+    for (int32_t i = 0; i < job->qp.m; i++) {
+        double now = row_dot(job, i, v), a = job->approach[i];
+        bool took = a < -job->threshold && a < now;
+        job->c[i] = took ? a - now : 1e9 * speed; // the others: out of reach
+        job->f[i] = 0;
+        *ret_any = *ret_any || took;
+    }
+    if (!*ret_any) return QPC_OK;
+    qpc_qp back = job->qp;
+    back.value = job->J;
+    qpc_solver_options options = qpc_solver_options_default();
+    options.exact = true;
+    options.residual_tolerance = DBL_MAX;
+    qpc_solver_report report;
+    qpc_status status =
+        qpc_solve(QPC_SOLVER_ACTIVE_SET, &back, &options, job->arena, job->x, job->f, &report, err);
+    // Approach speeds that contradict each other give nothing back.
+    if (report.outcome != QPC_OUTCOME_OPTIMAL) *ret_any = false;
+    return status;
+}
+
 /// Largest scale of eps without a gain, by bisection; x, f, beta are its.
 static qpc_status simultaneous(impact_job *job, const double *v, double highest, double *ret_scale,
                                qpc_error *err) {
-    double limit = energy(job, v) * (1 + GAIN), low = 0, high = highest;
+    double limit = job->limit * (1 + GAIN), low = 0, high = highest;
     qpc_status status = solve_scaled(job, v, high, err);
     *ret_scale = high;
     if (status != QPC_OK || energy_after(job, v) <= limit) return status;
@@ -186,9 +218,6 @@ static void single_move(impact_job *job, const single *s, const double *v) {
 static qpc_status single_impact(impact_job *job, double *v, single *s, double *ret_scale, qpc_error *err) {
     single_build(job, v, s);
     s->a = s->q[0];
-    if (!job->hit[s->row] && job->approach != NULL && job->approach[s->row] < s->a)
-        s->a = job->approach[s->row];
-    job->hit[s->row] = true;
     double limit = energy(job, v) * (1 + GAIN), low = 0, high = 1, scale = 1;
     qpc_status status = single_solve(job, s, scale, err);
     if (status != QPC_OK) return status;
@@ -231,10 +260,6 @@ static int32_t fastest(const impact_job *job, const double *v, double speed) {
     double most = -speed;
     for (int32_t i = 0; i < job->qp.m; i++) {
         double a = row_dot(job, i, v);
-        // A first impact that was announced happens even if the contact rests by now.
-        if (!job->hit[i] && job->approach != NULL && job->approach[i] < -job->threshold &&
-            a < -job->eps[i] * job->approach[i] && job->approach[i] < a)
-            a = job->approach[i];
         if (a < most) {
             most = a;
             found = i;
@@ -248,8 +273,6 @@ static qpc_status sequential(impact_job *job, double *v, qpc_impact_report *repo
     double speed = 0;
     for (int32_t i = 0; i < m; i++) {
         double a = fabs(row_dot(job, i, v));
-        job->hit[i] = false;
-        if (job->approach != NULL && fabs(job->approach[i]) > a) a = fabs(job->approach[i]);
         if (a > speed) speed = a;
     }
     single s = {.columns =
@@ -271,7 +294,7 @@ static qpc_status sequential(impact_job *job, double *v, qpc_impact_report *repo
     if (!left) return QPC_OK;
     double scale;
     bool good = job->converged;
-    job->approach = NULL;
+    job->limit = energy(job, v);
     qpc_status status = simultaneous(job, v, 0, &scale, err);
     if (status != QPC_OK) return status;
     job->converged = job->converged && good;
@@ -299,8 +322,7 @@ static bool prepare(impact_job *job, int32_t m, const int32_t *start, const int3
     job->equality = qpc_arena_array(job->arena, rows, 1);
     job->priority = qpc_arena_array(job->arena, rows, 1);
     job->key = qpc_arena_array(job->arena, rows, sizeof *job->key);
-    job->hit = qpc_arena_array(job->arena, rows, sizeof *job->hit);
-    if (!good || job->equality == NULL || job->priority == NULL || job->key == NULL || job->hit == NULL)
+    if (!good || job->equality == NULL || job->priority == NULL || job->key == NULL)
         return false;
     for (size_t k = 0; k < nnz; k++) job->minus[k] = -job->J[k];
     for (size_t i = 0; i < rows; i++) {
@@ -381,9 +403,18 @@ qpc_status qpc_solve_impact(qpc_linsys *M, int32_t m, const int32_t *start, cons
     if (status != QPC_OK) goto out;
     for (int32_t i = 0; i < m; i++)
         local.impacts += (approach != NULL ? approach[i] : row_dot(&job, i, v)) < -threshold;
-    local.energy_before = energy(&job, v);
     memcpy(end, v, n * sizeof *end);
+    job.limit = energy(&job, v);
+    bool took = false;
+    if (approach != NULL) status = restore(&job, v, &took, err);
+    if (status != QPC_OK) goto out;
+    if (took) job.limit += energy(&job, job.x);
+    local.energy_before = job.limit;
     if (mode == QPC_IMPACT_SEQUENTIAL) {
+        // From the velocities that the step took, as near as they are known.
+        for (size_t i = 0; took && i < n; i++) end[i] += job.x[i];
+        for (int32_t i = 0; took && i < m; i++) job.total_f[i] = -job.f[i];
+        job.approach = NULL;
         status = sequential(&job, end, &local, err);
         local.natural = natural(&job, end, false);
     } else {
