@@ -368,16 +368,17 @@ static void a_capstan_holds_and_slips(void **state) {
     // Within 1 % of the smooth cylinder (T2 / T1 of the file is the load).
     double load = oracle_setup(&held, "load_N"), least = expected(&held, "least T1 that holds", &tolerance);
     assert_near(load / ratio, least, 0.01 * least);
-    // Slipping: light nodes, so that the tensions at the ends are in the limit's ratio.
+    // Slipping, slowly and with light nodes, so that the tensions at the ends are in the limit's ratio but for
+    // what accelerates 20 nodes of 0.1 g at 0.04 m/s^2. (Lighter ones drown the residual in round-off.)
     memset(&a, 0, sizeof a);
-    double pull[2] = {1.2 * ratio * T2, T2};
-    capstan(contacts, mu, wrap, 1e-9, ends, pull, dt);
+    double pull[2] = {1.001 * ratio * T2, T2};
+    capstan(contacts, mu, wrap, 1e-4, ends, pull, dt);
     step(QPC_FRICTION_EXACT, 1e-10, &a);
     double T1 = a.lambda[contacts], other = a.lambda[small.m - 1], normal = 0;
-    assert_near(T1 / other, ratio, 1e-7);
+    assert_near(T1 / other, ratio, 3e-6);
     for (int32_t k = 0; k < contacts; k++) normal += a.lambda[k];
     double want = (T1 - other) * cos(0.5 * wrap / contacts) / mu;
-    assert_near(normal, fabs(want), 1e-6 * fabs(want));
+    assert_near(normal, fabs(want), 3e-6 * fabs(want));
     assert_int_equal(a.friction.sliding, contacts);
     oracle_close(&o);
     oracle_close(&held);
@@ -386,7 +387,7 @@ static void a_capstan_holds_and_slips(void **state) {
     double mass[2] = {oracle_setup(&o, "m1_kg"), oracle_setup(&o, "m2_kg")};
     double g = oracle_setup(&o, "gravity_m_s2"), weight[2] = {mass[0] * g, mass[1] * g};
     memset(&a, 0, sizeof a);
-    capstan(20, oracle_setup(&o, "mu"), oracle_setup(&o, "wrap_angle_rad"), 1e-9, mass, weight, dt);
+    capstan(20, oracle_setup(&o, "mu"), oracle_setup(&o, "wrap_angle_rad"), 1e-4, mass, weight, dt);
     step(QPC_FRICTION_EXACT, 1e-10, &a);
     want = expected(&o, "acceleration of m1 downward", &tolerance);
     assert_near(hypot(a.dv[0], a.dv[1]) / dt, want, 0.01 * want);
