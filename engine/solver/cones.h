@@ -54,13 +54,13 @@ qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double 
 /// Interior point on the cones, De Saxce's term either from the last iterate (a fixed point, one outer an
 /// iteration) or with its derivative.
 typedef struct qpc_interior {
-    bool derivative;
+    bool derivative, symmetric;
     double *x, *y;       // (size) in the cones' own metric
     double gap, residual;
     int32_t iterations, idle;
     double best;         // least natural residual so far, of
     double *best_x;      // (size), in the problem's metric
-    double *A, *matrix;  // (size x size) D^-1 (A + A')/2 D^-1, D = (mu, 1, 1) on contacts
+    double *A, *matrix;  // (size x size) D^-1 A D^-1, D = (mu, 1, 1) on contacts
     double *inverse;     // (size) 1 / D
     int *pivots;
 } qpc_interior;

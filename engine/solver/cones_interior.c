@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_ITERATIONS = 90, EARLY = 8, IDLE_LIMIT = 14 };
+enum { MAX_ITERATIONS = 90, EARLY = 8, IDLE_LIMIT = 20 };
+static const double GAP_PER_RESIDUAL = 1e-3;
 
 typedef struct scaling { // of one block: H^2 x = y, lambda = H x = H^-1 y
     double H[3][3], inverse[3][3], square[3][3], lambda[3];
@@ -138,10 +139,16 @@ qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double
         }
         if (p->kind[k] != QPC_BLOCK_FREE) in->x[i] = in->y[i] = start;
     }
+    double skew = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++) {
+            double d = fabs(p->A[i * n + j] - p->A[j * n + i]);
+            skew = d > skew ? d : skew;
+        }
+    in->symmetric = !derivative && skew <= 1e-12; // blocks have lambda_max = 1
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
-            in->A[i * n + j] =
-                0.5 * (p->A[i * n + j] + p->A[j * n + i]) * in->inverse[i] * in->inverse[j];
+            in->A[i * n + j] = p->A[i * n + j] * in->inverse[i] * in->inverse[j];
     return QPC_OK;
 }
 
@@ -205,8 +212,8 @@ static bool direction(qpc_interior *in, const qpc_cone_problem *p, scratch *s, b
             int32_t i = p->at[k];
             s->dx[i] += s->slope[i + 1] * s->residual[i + 1] + s->slope[i + 2] * s->residual[i + 2];
         }
-    bool good = in->derivative ? qpc_lu_solve(p->size, in->matrix, true, in->pivots, s->dx, factored)
-                               : qpc_cholesky_solve(p->size, in->matrix, s->dx, factored);
+    bool good = in->symmetric ? qpc_cholesky_solve(p->size, in->matrix, s->dx, factored)
+                              : qpc_lu_solve(p->size, in->matrix, true, in->pivots, s->dx, factored);
     if (!good) return false;
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k], size = p->at[k + 1] - i;
@@ -260,6 +267,9 @@ static bool iterate(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
     t = t < 1 ? t : 1;
     double sigma = (1 - t) * (1 - t) * (1 - t);
     sigma = sigma > 1e-3 ? sigma : 1e-3;
+    // The gap does not run ahead of De Saxce's term: a point that hugs the boundary cannot follow it.
+    double target = sigma * in->gap, least = GAP_PER_RESIDUAL * in->residual * in->residual;
+    if (target < least) target = in->gap < least ? in->gap : least;
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k], size = p->at[k + 1] - i;
         if (p->kind[k] == QPC_BLOCK_FREE) continue;
@@ -268,7 +278,7 @@ static bool iterate(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
         apply(s->scale[k].inverse, size, s->dy + i, s->ay + i);
         jordan(s->ax + i, s->ay + i, size, cross);
         for (int32_t j = 0; j < size; j++)
-            s->dx[i + j] = -s->rhs[i + j] - cross[j] + (j == 0 ? sigma * in->gap : 0);
+            s->dx[i + j] = -s->rhs[i + j] - cross[j] + (j == 0 ? target : 0);
     }
     if (!direction(in, p, s, true)) return false;
     t = 0.98 * longest(in, p, s);
