@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30 };
+enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30, SMALL = 60 };
 
 /// What Newton aims at beyond the tolerance: sticking contacts stand still to round-off.
 static const double FINE = 1e-15;
@@ -41,8 +41,9 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, bool deriv
         keep(found, x, interior.best);
         double norm = DBL_MAX;
         int32_t left = max_steps - *ret_newton;
-        status = qpc_cone_newton(p, FINE, tolerance, left < POLISH_STEPS ? left : POLISH_STEPS, arena, x,
-                                 &norm, ret_newton, err);
+        status = qpc_cone_newton(p, FINE, tolerance, stuck || target < 1e-7,
+                                 left < POLISH_STEPS ? left : POLISH_STEPS, arena, x, &norm, ret_newton,
+                                 err);
         if (status != QPC_OK) break;
         keep(found, x, norm);
         if (found->norm <= tolerance || stuck || *ret_newton >= max_steps) break;
@@ -71,8 +72,9 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     double norm = DBL_MAX;
     int32_t steps = warm ? WARM_STEPS : COLD_STEPS;
     if (max_steps <= 0) max_steps = 1000;
-    qpc_status status = qpc_cone_newton(p, FINE, tolerance, steps < max_steps ? steps : max_steps, arena, x,
-                                        &norm, ret_newton, err);
+    qpc_status status = qpc_cone_newton(p, FINE, tolerance, warm || p->size <= SMALL,
+                                        steps < max_steps ? steps : max_steps, arena, x, &norm,
+                                        ret_newton, err);
     if (status == QPC_OK) keep(&found, x, norm);
     for (size_t s = 0; s < sizeof starts / sizeof *starts && status == QPC_OK; s++) {
         if (found.norm <= tolerance || *ret_newton >= max_steps) break;

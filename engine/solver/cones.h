@@ -47,9 +47,10 @@ bool qpc_natural_alloc(qpc_natural *natural, const qpc_cone_problem *problem, qp
 void qpc_natural_map(const qpc_cone_problem *problem, const double *x, qpc_natural *natural);
 
 /// Semismooth Newton from x, which it replaces by the best iterate. goal: where it stops; enough: where it
-/// stops unless it converges fast; steps: at most. *ret_steps is added to. QPC_ERR_MEMORY.
-qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough, int32_t steps,
-                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err);
+/// stops unless it converges fast; patient: take
+/// Levenberg steps where Newton's give no descent; steps: at most. *ret_steps is added to. QPC_ERR_MEMORY.
+qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough, bool patient,
+                           int32_t steps, qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err);
 
 /// Interior point on the cones, De Saxce's term either from the last iterate (a fixed point, one outer an
 /// iteration) or with its derivative.

@@ -22,6 +22,7 @@ typedef struct newton {
     double *matrix, *copy, *squared; // (count x count); copy: the matrix before it is factored
     double *step, *trial, *rhs;  // (size)
     int *pivots;
+    bool patient;                // Levenberg steps where Newton's fail
     int32_t room;                // unknowns that matrix and the others have place for
 } newton;
 
@@ -183,9 +184,9 @@ static bool advance(newton *w, const double *x, qpc_arena *arena, bool *ret_memo
     memcpy(d, w->rhs, (size_t)w->count * sizeof *d);
     if (w->count == 0 || qpc_lu_solve(w->count, w->matrix, true, w->pivots, d, false)) {
         for (int32_t i = 0; i < w->count; i++) w->step[w->active[i]] = d[i];
-        if (search(w, x, 12)) return true;
+        if (search(w, x, w->patient ? 12 : 6)) return true;
     }
-    if (w->count == 0) return false;
+    if (w->count == 0 || !w->patient) return false;
     if (w->squared == NULL) {
         w->squared = qpc_arena_array(arena, (size_t)w->room * (size_t)w->room, sizeof *w->squared);
         if (w->squared == NULL) {
@@ -198,11 +199,11 @@ static bool advance(newton *w, const double *x, qpc_arena *arena, bool *ret_memo
     return false;
 }
 
-qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough, int32_t steps,
-                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err) {
+qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough, bool patient,
+                           int32_t steps, qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t n = (size_t)problem->size;
-    newton w = {.problem = problem};
+    newton w = {.problem = problem, .patient = patient};
     w.active = qpc_arena_array(arena, n, sizeof *w.active);
     w.owner = qpc_arena_array(arena, n, sizeof *w.owner);
     w.pivots = qpc_arena_array(arena, n, sizeof *w.pivots);
@@ -214,13 +215,13 @@ qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double 
                   w.pivots != NULL && w.owner != NULL && w.step != NULL && w.trial != NULL && w.rhs != NULL;
     if (memory) {
         qpc_natural_map(problem, x, &w.here);
-        int32_t idle = 0;
-        for (int32_t s = 0; s < steps && w.here.norm > goal && idle < IDLE_LIMIT; s++) {
+        int32_t idle = 0, limit = patient ? IDLE_LIMIT : 2;
+        for (int32_t s = 0; s < steps && w.here.norm > goal && idle < limit; s++) {
             if (!advance(&w, x, arena, &memory)) break;
             ++*ret_steps;
             idle = w.there.norm > 0.9 * w.here.norm ? idle + 1 : 0;
             // Good enough already, and not converging quadratically: round-off is near.
-            if (w.there.norm <= enough && w.there.norm > 0.1 * w.here.norm) idle = IDLE_LIMIT;
+            if (w.there.norm <= enough && w.there.norm > 0.1 * w.here.norm) idle = limit;
             memcpy(x, w.trial, n * sizeof *x);
             qpc_natural swap = w.here;
             w.here = w.there;

@@ -44,7 +44,7 @@ qpc_status qpc_disc_solve(const qpc_cone_problem *p, double tolerance, qpc_arena
     int32_t steps = 0;
     for (int32_t round = 0; round < ROUNDS && status == QPC_OK; round++) {
         memcpy(trial, x, (size_t)p->size * sizeof *x);
-        status = qpc_cone_newton(p, FINE, tolerance, 12, arena, trial, &norm, &steps, err);
+        status = qpc_cone_newton(p, FINE, tolerance, true, 12, arena, trial, &norm, &steps, err);
         qpc_natural_map(p, x, &natural);
         if (norm < natural.norm) memcpy(x, trial, (size_t)p->size * sizeof *x);
         if (norm <= tolerance) break;
