@@ -173,6 +173,7 @@ static bool build_row(das *s, int32_t row, const double *z, int32_t stride) {
             if (!qpc_delassus_append(&s->del, row, s->a, d)) return false;
             s->state[row] = WORKING;
             s->report->adds++;
+            s->report->restored++;
             return true;
         }
         memcpy(s->r, s->a, (size_t)count * sizeof(double));
