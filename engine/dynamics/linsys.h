@@ -29,6 +29,8 @@ typedef struct qpc_linsys {
     double *diagonal; // (n) copy of diag(K)
     int64_t capacity; // doubles allocated in band and in factor each
     bool factored;    // the factor is that of K as it stands
+    const double *floor; // (n) > 0, borrowed, or NULL: K - diag(floor) is positive semidefinite (the masses);
+                         // a K that has one need not be factored to be certified
     uint64_t factorizations, solves; // exact work counts
 } qpc_linsys;
 
