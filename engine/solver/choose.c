@@ -149,6 +149,9 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
     case QPC_SOLVER_AUGMENTED_CG:
         status = qpc_augmented_cg_run(&work, options, x, l, &local, err);
         break;
+    case QPC_SOLVER_INTERIOR_POINT:
+        status = qpc_interior_point_run(&work, options, x, l, &local, err);
+        break;
     case QPC_SOLVER_COUNT:
     default:
         status = qpc_fail(err, QPC_ERR_INTERNAL, "no solver has number %d", (int)id);

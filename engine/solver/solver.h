@@ -14,7 +14,9 @@
     X(ACTIVE_SET, "active-set",                                                                    \
       "dual active set (Goldfarb-Idnani) on the Delassus operator; exact; section 5.2")            \
     X(AUGMENTED_CG, "augmented-cg",                                                                \
-      "conjugate gradients on [K J'; J -L], sections 5.1 and 7.2, for comparison")
+      "conjugate gradients on [K J'; J -L], sections 5.1 and 7.2, for comparison")               \
+    X(INTERIOR_POINT, "interior-point",                                                            \
+      "predictor and corrector on K + J'WJ; cold and many rows, dependent or not; no warm start")
 
 typedef enum qpc_solver_id {
 #define QPC_SOLVER_ENUM(id, name, text) QPC_SOLVER_##id,
