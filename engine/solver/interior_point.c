@@ -5,32 +5,41 @@
 /// Each step solves with K + J'WJ, W = lambda / s on inequalities and 1 / delta on equalities (a proximal
 /// term of the multipliers, so that dependent equalities do no harm). Rows are taken per unit of kt, so
 /// that their scaling, units and masses do not matter; dependent rows share their load and cost
-/// nothing. Where the iterate is near, interior_finish.c goes on to the last digits. No warm start. It
+/// nothing. Cholesky of K + J'WJ stays accurate however large W
+/// grows, so the same steps go on to the last digits. No warm start. It
 /// cannot prove that rows contradict: it stops at its limits then. Runs on the worker in the world;
 /// vectors from the arena, the factor on the heap until the end of the call.
-#include "engine/solver/interior.h"
+#include "engine/solver/normal.h"
+#include "engine/solver/work.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-static const double NEAR_PRIM = 1e-6, NEAR_STAT = 1e-6, NEAR_COMP = 1e-11; // where the finish takes over
+static const double NEAR = 1e-8, NEAR_COMP = 1e-13; // from where the exact residuals are looked at
+static const double GOOD_STAT = 1e-10, GOOD_PRIM = 1e-10, GOOD_COMP = 1e-16; // where it ends
 static const double DELTA_EQUALITY = 1e-7, DELTA = 1e-13; // proximal terms of multipliers, per unit of kt
+static const double KEEP_MOST = 0.99999; // of the way to the border
+static const double SHORT = 0.05; // steps that get nowhere
 static const double RUNAWAY = 1e12; // lambda kt / S of rows that contradict
 
 enum {
     STEPS_MOST = 80,
-    POOR_MOST = 8,     // steps in a row that get nowhere
-    FINISH_MOST = 60,  // Newton steps of the finish
+    POOR_MOST = 8, // steps in a row that get nowhere
+    IDLE_MOST = 3, // and near the end, that do not halve what is left
 };
 
 typedef struct ipm {
     const qpc_work *work;
     const qpc_qp *qp;
     qpc_normal *normal;
-    double *x, *rd, *rhs, *dx;               // (n)
+    double *x, *rd, *rhs, *dx, *best_x;      // (n)
     double *inverse;                         // (m) 1 / kt, 0: an empty row, which is left out
     double *l, *s, *rp, *w, *h, *Jd, *dl, *ds, *weight; // (m) per unit of kt
+    double *best_lambda;                     // (m)
+    double best;
     int32_t count;                           // inequalities that take part
     qpc_solver_report *report;
 } ipm;
@@ -38,8 +47,8 @@ typedef struct ipm {
 static bool allocate(ipm *p) {
     qpc_arena *arena = p->work->arena;
     size_t n = (size_t)p->qp->n, m = (size_t)p->qp->m;
-    double **const of_n[] = {&p->rd, &p->rhs, &p->dx};
-    double **const of_m[] = {&p->inverse, &p->l, &p->s, &p->rp, &p->w, &p->h, &p->Jd, &p->dl, &p->ds, &p->weight};
+    double **const of_n[] = {&p->rd, &p->rhs, &p->dx, &p->best_x};
+    double **const of_m[] = {&p->inverse, &p->l, &p->s, &p->rp, &p->w, &p->h, &p->Jd, &p->dl, &p->ds, &p->weight, &p->best_lambda};
     for (size_t k = 0; k < sizeof of_n / sizeof *of_n; k++)
         if ((*of_n[k] = qpc_arena_array(arena, n, sizeof(double))) == NULL) return false;
     for (size_t k = 0; k < sizeof of_m / sizeof *of_m; k++)
@@ -57,12 +66,13 @@ static void start(ipm *p) {
         double kt = p->work->kt[i];
         p->inverse[i] = kt > 0 ? 1 / kt : 0;
         p->s[i] = (qp->c[i] - qpc_row_dot(qp, i, p->x)) * p->inverse[i];
-        if (qp->equality[i]) {
-            p->l[i] = 0;
-            continue;
-        }
-        p->count += kt > 0;
         if (-p->s[i] > st) st = -p->s[i];
+        if (qp->equality[i]) {
+            if (p->s[i] > st) st = p->s[i];
+            p->l[i] = p->s[i] = 0;
+        } else {
+            p->count += kt > 0;
+        }
     }
     if (!(st > 1e-3 * p->work->scale)) st = 1e-3 * p->work->scale;
     for (int32_t i = 0; i < qp->m; i++) {
@@ -176,7 +186,7 @@ static qpc_status advance(ipm *p, double *ret_length, qpc_error *err) {
         if (st != QPC_OK) return st;
         t = longest(p);
         double keep = 1 - 0.1 * ratio;
-        t *= keep < 0.9 ? 0.9 : keep > 0.999 ? 0.999 : keep;
+        t *= keep < 0.9 ? 0.9 : keep > KEEP_MOST ? KEEP_MOST : keep;
     }
     for (int32_t i = 0; i < qp->n; i++) p->x[i] += t * p->dx[i];
     for (int32_t i = 0; i < qp->m; i++) {
@@ -195,62 +205,83 @@ static int32_t impossible_row(const qpc_work *work) {
     return -1;
 }
 
-/// Steps until the iterate is near (true), or until they get nowhere.
-static qpc_status iterate(ipm *p, int32_t limit, bool *ret_near, qpc_error *err) {
-    double best = DBL_MAX;
-    int32_t poor = 0;
-    for (*ret_near = false;;) {
+/// The multipliers of the answer: a row is held by its multiplier or by its slack, whichever is the larger.
+static void clean(const ipm *p, double *lambda) {
+    for (int32_t i = 0; i < p->qp->m; i++) {
+        bool held = p->qp->equality[i] || p->l[i] > p->s[i];
+        lambda[i] = held ? p->l[i] * p->inverse[i] : 0;
+    }
+}
+
+/// Keeps the iterate if it is the best so far, all[] being how far it is from what is asked for.
+static bool better(ipm *p, const qpc_residuals *now, double *lambda) {
+    const qpc_qp *qp = p->qp;
+    double all = fmax(fmax(now->stat / GOOD_STAT, now->prim / GOOD_PRIM), now->comp / GOOD_COMP);
+    if (!(all < p->best)) return false;
+    bool much = all < 0.5 * p->best;
+    p->best = all;
+    memcpy(p->best_x, p->x, (size_t)qp->n * sizeof(double));
+    memcpy(p->best_lambda, lambda, (size_t)qp->m * sizeof(double));
+    return much;
+}
+
+/// Steps until the iterate is as good as can be, or until they get nowhere.
+static qpc_status iterate(ipm *p, const qpc_solver_options *options, int32_t limit, double *lambda, qpc_error *err) {
+    int32_t poor = 0, idle = 0;
+    for (;;) {
         measures now = residuals(p);
-        double all = now.stat / NEAR_STAT + now.prim / NEAR_PRIM + now.comp / NEAR_COMP, largest = 0;
-        *ret_near = now.stat <= NEAR_STAT && now.prim <= NEAR_PRIM && now.comp <= NEAR_COMP;
+        double S = p->work->scale, largest = 0;
         for (int32_t i = 0; i < p->qp->m; i++)
             if (!(p->l[i] <= largest)) largest = p->l[i];
-        if (*ret_near || p->report->iterations >= limit) return QPC_OK;
-        if (!isfinite(all) || !(largest <= RUNAWAY * p->work->scale)) return QPC_OK;
-        poor = all < 0.9 * best ? 0 : poor + 1;
-        if (poor >= POOR_MOST) return QPC_OK;
-        if (all < best) best = all;
-        double t;
+        if (getenv("DBG")) fprintf(stderr, "%d stat %.2e prim %.2e comp %.2e largest %.2e\n", p->report->iterations, now.stat, now.prim, now.comp, largest / p->work->scale);
+        if (!isfinite(now.stat + now.prim + now.comp) || !(largest <= RUNAWAY * S)) return QPC_OK;
+        if (now.stat <= NEAR && now.prim <= NEAR && now.comp <= NEAR_COMP) {
+            clean(p, lambda);
+            qpc_residuals exact = qpc_work_residuals(p->work, p->x, lambda, p->rhs, p->dx);
+            idle = better(p, &exact, lambda) ? 0 : idle + 1;
+            if (qpc_work_accepts(&exact, options, 0.25)) p->report->outcome = QPC_OUTCOME_OPTIMAL;
+            if (p->best <= 1 || idle >= IDLE_MOST) return QPC_OK;
+        }
+        if (p->report->iterations >= limit) return QPC_OK;
         p->report->iterations++;
+        double t;
         qpc_status st = advance(p, &t, err);
         if (st == QPC_ERR_NUMERIC) return QPC_OK; // a factor lost to round-off: as near as it gets
         if (st != QPC_OK) return st;
+        poor = t > SHORT ? 0 : poor + 1;
+        if (poor >= POOR_MOST) return QPC_OK;
     }
 }
 
 qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                                   double *lambda, qpc_solver_report *report, qpc_error *err) {
     const qpc_qp *qp = work->qp;
-    ipm p = {.work = work, .qp = qp, .x = x, .report = report};
+    ipm p = {.work = work, .qp = qp, .x = x, .best = DBL_MAX, .report = report};
     report->engine = QPC_SOLVER_INTERIOR_POINT;
-    report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+    report->outcome = QPC_OUTCOME_STALLED;
     qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
     if (!allocate(&p)) return QPC_SOLVER_MEMORY(err, work);
     int32_t bad = impossible_row(work), limit = options->max_iterations > 0 ? options->max_iterations : STEPS_MOST;
-    bool near;
     qpc_status st = QPC_OK;
     start(&p);
+    clean(&p, lambda);
     if (bad >= 0) {
         report->outcome = QPC_OUTCOME_INFEASIBLE;
         report->conflict_count = 1;
         report->conflict_row[0] = bad;
-        memset(lambda, 0, (size_t)qp->m * sizeof *lambda);
         goto out;
     }
     st = qpc_normal_create(qp, NULL, &p.normal, err);
+    if (st == QPC_OK) st = iterate(&p, options, limit, lambda, err);
     if (st != QPC_OK) goto out;
-    st = iterate(&p, limit, &near, err);
-    if (st != QPC_OK) goto out;
-    // A row is held by its multiplier or by its slack, whichever is the larger.
-    for (int32_t i = 0; i < qp->m; i++) {
-        bool held = qp->equality[i] || p.l[i] > p.s[i];
-        lambda[i] = held && isfinite(p.l[i]) ? p.l[i] * p.inverse[i] : 0;
+    if (p.best < DBL_MAX) {
+        memcpy(x, p.best_x, (size_t)qp->n * sizeof *x);
+        memcpy(lambda, p.best_lambda, (size_t)qp->m * sizeof *lambda);
+    } else {
+        clean(&p, lambda);
     }
-    limit = options->max_iterations > 0 ? limit - report->iterations : FINISH_MOST;
-    if (near)
-        st = qpc_interior_finish(work, options, p.normal, limit, x, lambda, report, err);
-    else
-        report->outcome = report->iterations >= STEPS_MOST ? QPC_OUTCOME_ITERATION_LIMIT : QPC_OUTCOME_STALLED;
+    if (report->outcome != QPC_OUTCOME_OPTIMAL && report->iterations >= limit)
+        report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
 out:
     qpc_normal_destroy(p.normal);
     qpc_arena_rewind(work->arena, mark);
