@@ -40,6 +40,19 @@ static qpc_status fail_of(const cholmod_common *c, int32_t n, const char *what, 
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the %s of a matrix of order %d", what, n);
 }
 
+/// Unknowns that no entry couples to another; -1 without memory.
+static int32_t alone(int32_t n, const int32_t *start, const int32_t *row) {
+    uint8_t *coupled = qpc_calloc((size_t)n, 1);
+    if (coupled == NULL) return -1;
+    int32_t count = 0;
+    for (int32_t j = 0; j < n; j++) {
+        for (int32_t k = start[j] + 1; k < start[j + 1]; k++) coupled[j] = coupled[row[k]] = 1;
+        count += !coupled[j]; // those to the left have told all that they know
+    }
+    qpc_free(coupled);
+    return count;
+}
+
 qpc_status qpc_factor_create(int32_t n, const int32_t *start, const int32_t *row, qpc_factor **ret,
                              qpc_error *err) {
     pthread_once(&once, set_up);
@@ -49,10 +62,14 @@ qpc_status qpc_factor_create(int32_t n, const int32_t *start, const int32_t *row
     cholmod_start(c);
     c->print = 0;
     c->quick_return_if_not_posdef = 1;
+    // Where many unknowns stand alone (upright contacts leave three of six of a brick so), each is a block
+    // of its own to the supernodal code, which then pays later: measured on walls of 1,000 to 70,000.
+    int32_t single = alone(n, start, row);
+    if (single > n / 4) c->supernodal_switch = 120;
     c->final_ll = 1; // L D L' would take an indefinite matrix
     size_t count = (size_t)start[n];
     f->A = cholmod_allocate_sparse((size_t)n, (size_t)n, count, 1, 1, -1, CHOLMOD_REAL, c);
-    if (f->A != NULL) {
+    if (f->A != NULL && single >= 0) {
         memcpy(f->A->p, start, ((size_t)n + 1) * sizeof *start);
         if (count > 0) memcpy(f->A->i, row, count * sizeof *row);
         if (count > 0) memset(f->A->x, 0, count * sizeof(double));
