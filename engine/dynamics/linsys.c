@@ -177,6 +177,15 @@ void qpc_linsys_solve_block(qpc_linsys *sys, double *x) {
         for (int64_t k = 0; k < QPC_LINSYS_BLOCK; k++) x[i * QPC_LINSYS_BLOCK + k] = sys->work[k * n + i];
 }
 
+void qpc_linsys_solve_columns(qpc_linsys *sys, double *X, int32_t columns) {
+    if (sys->kind == QPC_LINSYS_SPARSE) {
+        sys->solves += (uint64_t)columns;
+        solve_sparse(sys, X, X, columns);
+        return;
+    }
+    for (int32_t k = 0; k < columns; k++) qpc_linsys_solve(sys, X + (int64_t)k * sys->n, X + (int64_t)k * sys->n);
+}
+
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y) {
     if (sys->kind == QPC_LINSYS_BAND) {
         qpc_band_multiply(sys->n, sys->bandwidth, sys->band, x, y);

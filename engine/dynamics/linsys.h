@@ -55,6 +55,8 @@ void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
 /// ones.
 enum { QPC_LINSYS_BLOCK = 4 };
 void qpc_linsys_solve_block(qpc_linsys *sys, double *x);
+/// As many right-hand sides as there are columns, X (n x columns) by columns, in place.
+void qpc_linsys_solve_columns(qpc_linsys *sys, double *X, int32_t columns);
 
 /// The kernels, on bare arrays of the shape above: for matrices that are not a step's K.
 /// Returns the first row whose pivot is not positive and finite, or -1. Rows below `from` are taken as
