@@ -10,7 +10,8 @@
 /// d / a_pp of a row that depends on W: here d is a difference, and a row left out comes back if it is missed.
 static const double BUILD_DEPENDENT = 1e-9;
 
-static const double GUESS_NEAR = 0.15; // of the largest violation: rows that come in one round
+// Of the largest violation: rows that come in one round. In a band single solves are cheap.
+static const double GUESS_NEAR = 0.15, GUESS_NEAR_BAND = 0.7;
 enum {
     DROP_ALL = 3,    // rounds in which all negative multipliers leave at once
     GUESS_ROUNDS = 8,
@@ -226,20 +227,20 @@ bool qpc_das_build(qpc_das *s) {
 static int32_t list_violated(qpc_das *s) {
     const qpc_qp *qp = s->qp;
     int32_t count = 0, kept = 0;
-    double most = 0;
+    double most = 0, near = qp->sys->kind == QPC_LINSYS_BAND ? GUESS_NEAR_BAND : GUESS_NEAR;
     for (int32_t i = 0; i < qp->m; i++) {
         if (s->state[i] != QPC_ROW_OUT) continue;
         double violation = qpc_das_excess(s, i);
         if (qp->equality[i]) violation = fabs(violation);
         if (!(violation > 0)) continue;
         double depth = violation / s->work->kt[i];
-        if (depth < GUESS_NEAR * most || violation <= qpc_das_tolerance(s, i)) continue;
+        if (depth < near * most || violation <= qpc_das_tolerance(s, i)) continue;
         if (depth > most) most = depth;
         s->weight[i] = depth;
         s->list[count++] = i;
     }
     for (int32_t i = 0; i < count; i++)
-        if (s->weight[s->list[i]] >= GUESS_NEAR * most) s->list[kept++] = s->list[i];
+        if (s->weight[s->list[i]] >= near * most) s->list[kept++] = s->list[i];
     sort_list(s, kept);
     return kept;
 }
