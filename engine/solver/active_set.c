@@ -112,8 +112,8 @@ static bool allocate(qpc_das *s, qpc_arena *arena) {
     s->y = qpc_arena_array(arena, places, sizeof(double));
     s->r = qpc_arena_array(arena, places, sizeof(double));
     s->e = qpc_arena_array(arena, places, sizeof(double));
-    bool band = s->qp->sys->kind == QPC_LINSYS_BAND;
-    s->block = qpc_arena_array(arena, n * (band ? QPC_LINSYS_BLOCK : QPC_DAS_COLUMNS), sizeof(double));
+    size_t lanes = qpc_das_columns(s->qp->sys) ? QPC_DAS_COLUMNS : QPC_LINSYS_BLOCK;
+    s->block = qpc_arena_array(arena, n * lanes, sizeof(double));
     s->a_diag = qpc_arena_array(arena, m, sizeof(double));
     s->weight = qpc_arena_array(arena, m, sizeof(double));
     s->state = qpc_arena_array(arena, m, sizeof(uint8_t));

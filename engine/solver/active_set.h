@@ -38,6 +38,11 @@ typedef struct qpc_das {
     qpc_error *err;
 } qpc_das;
 
+/// Whether a block of right-hand sides goes to K by columns; else four side by side.
+static inline bool qpc_das_columns(const qpc_linsys *sys) {
+    return sys->kind == QPC_LINSYS_SPARSE && sys->method != QPC_LINSYS_BY_BAND;
+}
+
 static inline double qpc_das_shift(const qpc_das *s, int32_t row) {
     return s->shift != NULL ? s->shift[row] : 0;
 }

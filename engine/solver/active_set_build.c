@@ -131,23 +131,23 @@ static bool build_row(qpc_das *s, int32_t row, column v, int32_t *count_as) {
 /// `count` rows of the list from `from` on into W, in that order.
 static bool build_list(qpc_das *s, int32_t from, int32_t count, int32_t *count_as) {
     const qpc_qp *qp = s->qp;
-    bool band = qp->sys->kind == QPC_LINSYS_BAND;
-    int32_t n = qp->n, width = band ? QPC_LINSYS_BLOCK : QPC_DAS_COLUMNS;
-    // Band: lanes side by side; sparse: column after column.
-    int32_t stride = band ? QPC_LINSYS_BLOCK : 1, apart = band ? 1 : n;
+    bool lanes_apart = !qpc_das_columns(qp->sys);
+    int32_t n = qp->n, width = lanes_apart ? QPC_LINSYS_BLOCK : QPC_DAS_COLUMNS;
+    // Lanes side by side, or column after column.
+    int32_t stride = lanes_apart ? QPC_LINSYS_BLOCK : 1, apart = lanes_apart ? 1 : n;
     for (int32_t first = 0; first < count; first += width) {
         int32_t lanes = count - first < width ? count - first : width;
-        memset(s->block, 0, (size_t)n * (size_t)(band ? width : lanes) * sizeof(double));
+        memset(s->block, 0, (size_t)n * (size_t)(lanes_apart ? width : lanes) * sizeof(double));
         for (int32_t lane = 0; lane < lanes; lane++) {
             int32_t row = s->list[from + first + lane];
             double *z = s->block + (int64_t)lane * apart;
             for (int32_t k = qp->row_start[row]; k < qp->row_start[row + 1]; k++)
                 z[(int64_t)qp->column[k] * stride] = qp->value[k];
         }
-        if (band)
+        if (lanes_apart)
             qpc_linsys_solve_block(qp->sys, s->block);
-        else
-            qpc_linsys_solve_columns(qp->sys, s->block, lanes);
+        else if (qpc_linsys_solve_many(qp->sys, s->block, lanes, NULL) != QPC_OK)
+            return false;
         for (int32_t lane = 0; lane < lanes; lane++) {
             column v = {s->block + (int64_t)lane * apart, stride};
             if (!build_row(s, s->list[from + first + lane], v, count_as)) return false;
@@ -227,7 +227,7 @@ bool qpc_das_build(qpc_das *s) {
 static int32_t list_violated(qpc_das *s) {
     const qpc_qp *qp = s->qp;
     int32_t count = 0, kept = 0;
-    double most = 0, near = qp->sys->kind == QPC_LINSYS_BAND ? GUESS_NEAR_BAND : GUESS_NEAR;
+    double most = 0, near = !qpc_das_columns(qp->sys) ? GUESS_NEAR_BAND : GUESS_NEAR;
     for (int32_t i = 0; i < qp->m; i++) {
         if (s->state[i] != QPC_ROW_OUT) continue;
         double violation = qpc_das_excess(s, i);
