@@ -16,7 +16,7 @@ enum {
 // Measured, ns: a multiply-add of the banded and the dense code, an operation and a row of CHOLMOD's;
 // below QUICK nothing better is looked for.
 static const double BAND_NS = 0.23, DENSE_NS = 0.06, DENSE_START = 1000, CHOLMOD_NS = 0.2, CHOLMOD_ROW_NS = 30,
-                    QUICK = 3e4;
+                    QUICK = 3e4, SOLVES = 64; // a factor is made for some dozens of these
 
 static void drop_sparse(qpc_linsys *sys) {
     qpc_free(sys->start);
@@ -84,6 +84,7 @@ static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int
     }
     for (int32_t i = 0; i < n; i++) envelope += 0.5 * (i - first[i]) * (i - first[i]);
     double band = BAND_NS * envelope, dense = DENSE_START + DENSE_NS / 6 * n * (double)n * n;
+    double band_solve = 2 * BAND_NS * n * (double)sys->width, dense_solve = 2 * DENSE_NS * n * (double)n;
     bool fits = (double)n * (sys->width + 1) <= 8 * envelope + 64 * (double)n; // no long way to a few entries
     if (!fits) band = HUGE_VAL;
     if (n > DENSE_MOST) dense = HUGE_VAL;
@@ -92,7 +93,10 @@ static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int
     if (!(fits && sys->width <= NARROW) && !(least <= QUICK)) {
         qpc_status st = qpc_factor_create(n, start, row, &sys->sparse, err);
         if (st != QPC_OK) return st;
-        if (CHOLMOD_NS * qpc_factor_operations(sys->sparse) + CHOLMOD_ROW_NS * n < least) {
+        double cholmod = CHOLMOD_NS * qpc_factor_operations(sys->sparse) + CHOLMOD_ROW_NS * n;
+        double cholmod_solve = 2 * CHOLMOD_NS * qpc_factor_entries(sys->sparse);
+        least += SOLVES * (band < dense ? band_solve : dense_solve);
+        if (cholmod + SOLVES * cholmod_solve < least) {
             sys->method = QPC_LINSYS_BY_CHOLMOD;
             return QPC_OK;
         }

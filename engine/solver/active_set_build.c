@@ -13,6 +13,7 @@ static const double BUILD_DEPENDENT = 1e-9;
 // Of the largest violation: rows that come in one round. In a band single solves are cheap.
 static const double GUESS_NEAR = 0.15, GUESS_NEAR_BAND = 0.7;
 enum {
+    NARROW = 8,      // half bandwidth of a cable and of rigid blocks
     DROP_ALL = 3,    // rounds in which all negative multipliers leave at once
     GUESS_ROUNDS = 8,
     GUESS_LEAST = 8, // fewer violated rows are for the exact loop
@@ -222,12 +223,17 @@ bool qpc_das_build(qpc_das *s) {
     return true;
 }
 
+/// Whether a single solve costs hardly more than its share of a block.
+static bool quick_solves(const qpc_linsys *sys) {
+    return !qpc_das_columns(sys) && (sys->kind == QPC_LINSYS_BAND ? sys->bandwidth : sys->width) <= NARROW;
+}
+
 /// Into the list, sorted: rows violated by at least GUESS_NEAR of the largest violation (in units of kt).
 /// Returns their number.
 static int32_t list_violated(qpc_das *s) {
     const qpc_qp *qp = s->qp;
     int32_t count = 0, kept = 0;
-    double most = 0, near = !qpc_das_columns(qp->sys) ? GUESS_NEAR_BAND : GUESS_NEAR;
+    double most = 0, near = quick_solves(qp->sys) ? GUESS_NEAR_BAND : GUESS_NEAR;
     for (int32_t i = 0; i < qp->m; i++) {
         if (s->state[i] != QPC_ROW_OUT) continue;
         double violation = qpc_das_excess(s, i);
