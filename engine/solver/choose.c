@@ -153,6 +153,9 @@ static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_s
     case QPC_SOLVER_AUGMENTED_CG:
         status = qpc_augmented_cg_run(&work, options, x, l, &local, err);
         break;
+    case QPC_SOLVER_PROJECTED:
+        status = qpc_projected_run(&work, options, x, l, &local, err);
+        break;
     case QPC_SOLVER_INTERIOR_POINT:
         status = qpc_interior_point_run(&work, options, x, l, &local, err);
         break;

@@ -15,6 +15,8 @@
       "dual active set (Goldfarb-Idnani) on the Delassus operator; exact; section 5.2")            \
     X(AUGMENTED_CG, "augmented-cg",                                                                \
       "conjugate gradients on [K J'; J -L], sections 5.1 and 7.2, for comparison")               \
+    X(PROJECTED, "projected",                                                                      \
+      "projected Gauss-Seidel on the dual, as in game engines, for comparison")                    \
     X(INTERIOR_POINT, "interior-point",                                                            \
       "predictor and corrector on K + J'WJ; cold and many rows, dependent or not; no warm start")
 
