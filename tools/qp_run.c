@@ -359,7 +359,7 @@ qpc_status qp_run(const qp_ground *g, qpc_solver_id id, const qp_memory *warm, i
     }
     if (r.status == QPC_OK && warm != NULL) {
         r.net = net_changes(f, start, r.lam);
-        r.changes = r.report.adds + r.report.drops - r.report.restored;
+        r.changes = r.report.adds + r.report.drops;
         if (r.changes < r.net) r.changes = r.net; // an engine without a working set
     }
     if (r.report.outcome == QPC_OUTCOME_INFEASIBLE && f->infeasible) status = relax(g, &p, arena, &r, err);

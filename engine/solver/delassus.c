@@ -56,27 +56,30 @@ double qpc_delassus_forward(const qpc_delassus *del, double *v) {
     return sum;
 }
 
-bool qpc_delassus_append(qpc_delassus *del, int32_t row, double *a, double d) {
+bool qpc_delassus_append(qpc_delassus *del, int32_t row, const double *v, double d) {
     int32_t k = del->count;
     if (!reserve(del, k + 1)) return false;
-    qpc_delassus_forward(del, a);
     double *l = factor_row(del, k);
-    for (int32_t i = 0; i < k; i++) l[i] = a[i] / factor_row(del, i)[i];
+    for (int32_t i = 0; i < k; i++) l[i] = v[i] / factor_row(del, i)[i];
     l[k] = d;
     del->row[k] = row;
     del->count = k + 1;
     return true;
 }
 
-void qpc_delassus_solve(const qpc_delassus *del, double *r) {
+void qpc_delassus_backward(const qpc_delassus *del, double *v) {
     int32_t k = del->count;
-    for (int32_t i = 0; i < k; i++) r[i] -= dot(factor_row(del, i), r, i);
-    for (int32_t i = 0; i < k; i++) r[i] /= factor_row(del, i)[i];
+    for (int32_t i = 0; i < k; i++) v[i] /= factor_row(del, i)[i];
     for (int32_t i = k - 1; i > 0; i--) {
         const double *l = factor_row(del, i);
-        double v = r[i];
-        for (int32_t j = 0; j < i; j++) r[j] -= l[j] * v;
+        double t = v[i];
+        for (int32_t j = 0; j < i; j++) v[j] -= l[j] * t;
     }
+}
+
+void qpc_delassus_solve(const qpc_delassus *del, double *r) {
+    for (int32_t i = 0; i < del->count; i++) r[i] -= dot(factor_row(del, i), r, i);
+    qpc_delassus_backward(del, r);
 }
 
 void qpc_delassus_remove(qpc_delassus *del, int32_t q) {

@@ -67,6 +67,9 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
                                         qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                                 double *lambda, qpc_solver_report *report, qpc_error *err);
+/// Cold: what lambda holds is not looked at.
+qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options *options, double *x,
+                                  double *lambda, qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_projected_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                              double *lambda, qpc_solver_report *report, qpc_error *err);
 
