@@ -15,6 +15,15 @@ static void solve(const qp_ground *ground, qpc_solver_id id) {
     qpc_arena_fini(&arena);
 }
 
+static void solve_friction(const qp_ground *ground, qpc_friction_mode mode) {
+    qpc_arena arena = {0};
+    qpc_error err = {0};
+    qp_result result;
+    FUZZ_CHECK(qp_run_friction(ground, mode, 1, &arena, &result, &err) == QPC_OK);
+    qp_result_fini(&result);
+    qpc_arena_fini(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     qpc_error err = {0};
     qp_file file;
@@ -27,6 +36,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (status == QPC_OK && file.kind != QP_KIND_FRICTION && file.n <= 64 && file.m <= 64) {
             solve(&ground, QPC_SOLVER_AUTO);
             solve(&ground, QPC_SOLVER_ACTIVE_SET);
+        }
+        if (status == QPC_OK && file.kind == QP_KIND_FRICTION && file.m <= 16) {
+            solve_friction(&ground, QPC_FRICTION_EXACT);
+            solve_friction(&ground, QPC_FRICTION_STAGGERED);
         }
         if (status == QPC_OK) qp_ground_fini(&ground);
         qp_file_fini(&file);

@@ -109,11 +109,13 @@ static int check(const char *arguments, const bytes *b, size_t size) {
 
 static void every_promise_holds_on_the_data(void **state) {
     (void)state;
-    int result = qp_instances("--repeat 1 " QP "[!f]*.qpb");
+    int result = qp_instances("--repeat 1 " QP "*.qpb");
     if (result != 0) fail_msg("%d: %s", result, output);
     says("nothing fell short");
     says("cable_050 ");
     says("LCP 6 x 1");
+    says("fc_own_slope_stick           friction 12 x 4  friction-exact: converged");
+    says("4 stick, 0 slide, 0 open");
     assert_int_equal(count_of("    proved: rows "), 7);
     assert_int_equal(count_of("(warm)"), 9); // seq_cable_01 to _09
     says("QP, 400 <= n < 1200");
@@ -136,6 +138,17 @@ static void engines_for_comparison_promise_nothing_but_are_listed(void **state) 
     says("projected: iteration limit");
     says("fell short: 1");
     says("(for comparison: no promise)");
+}
+
+static void the_cheap_mode_of_friction_says_what_it_reached(void **state) {
+    (void)state;
+    int result = qp_instances("--friction staggered --repeat 1 " QP "fc_*.qpb");
+    if (result != 0) fail_msg("%d: %s", result, output);
+    says("friction-staggered: converged");
+    assert_int_equal(count_of("friction-exact"), 0);
+    // An engine for QPs is not asked for friction.
+    assert_int_equal(qp_instances("--engine active-set --repeat 1 " QP "fc_own_slope_slip.qpb"), 0);
+    assert_int_equal(count_of("fc_own_slope_slip"), 0);
 }
 
 static void any_files_are_a_sequence_if_asked(void **state) {
@@ -594,6 +607,7 @@ int main(void) {
         cmocka_unit_test(every_promise_holds_on_the_data),
         cmocka_unit_test(the_reference_engine_proves_and_solves),
         cmocka_unit_test(engines_for_comparison_promise_nothing_but_are_listed),
+        cmocka_unit_test(the_cheap_mode_of_friction_says_what_it_reached),
         cmocka_unit_test(any_files_are_a_sequence_if_asked),
         cmocka_unit_test(csv_and_json),
         cmocka_unit_test(bent_truth_is_found),
