@@ -23,7 +23,7 @@ enum { EXIT_HOLDS = 0, EXIT_BROKEN = 1, EXIT_ERROR = 2, NAME = 128 };
 
 typedef struct request {
     bool wanted[QPC_SOLVER_COUNT];
-    bool sequence, friction;
+    bool chosen, sequence, friction; // chosen: by --engine; friction: asked for by itself
     qpc_friction_mode mode;
     int repeat;
 } request;
@@ -77,7 +77,8 @@ static qpc_status check_ground(const qp_ground *g, const char *name, const reque
     qpc_status status = QPC_OK;
     if (g->file->kind == QP_KIND_FRICTION) {
         qp_result result;
-        if (!r->friction) return QPC_OK;
+        // Friction does not go through the table of solvers: it belongs to auto.
+        if (!r->friction && !r->wanted[QPC_SOLVER_AUTO]) return QPC_OK;
         status = qp_run_friction(g, r->mode, r->repeat, arena, &result, err);
         if (status != QPC_OK) return status;
         qp_report_result(report, name, g->file, &result);
@@ -118,12 +119,12 @@ static int usage(FILE *out, int status) {
     fprintf(out,
             "usage: qp_instances [OPTION]... FILE...\n"
             "Checks the solvers on instances with verified solutions (QP, LCP, friction).\n"
-            "  --engine NAME    ask this one, or all; default auto. Known:\n");
+            "  --engine NAME    ask this one, or all; may be repeated; default auto. Known:\n");
     for (int e = 0; e < QPC_SOLVER_COUNT; e++)
         fprintf(out, "                     %s%s\n", qpc_solver_name((qpc_solver_id)e),
                 qp_engine_compares((qpc_solver_id)e) ? " (for comparison)" : "");
     fprintf(out,
-            "  --friction MODE  exact (default) or staggered\n"
+            "  --friction MODE  exact (default, with auto) or staggered\n"
             "  --sequence       each file is the step after the one before; without this seq_*_00,\n"
             "                   seq_*_01, ... are\n"
             "  --repeat N       best time of N runs, 1 to 1000; default 3\n"
@@ -137,17 +138,16 @@ static int usage(FILE *out, int status) {
 
 static bool choose_engine(const char *name, request *r) {
     const char *names[QPC_SOLVER_COUNT + 2];
-    memset(r->wanted, 0, sizeof r->wanted);
+    bool known = false;
+    if (!r->chosen) memset(r->wanted, 0, sizeof r->wanted);
+    r->chosen = true;
     for (int e = 0; e < QPC_SOLVER_COUNT; e++) {
         names[e] = qpc_solver_name((qpc_solver_id)e);
-        r->wanted[e] = strcmp(name, "all") == 0 || strcmp(name, names[e]) == 0;
+        if (strcmp(name, "all") == 0 || strcmp(name, names[e]) == 0) r->wanted[e] = known = true;
     }
     names[QPC_SOLVER_COUNT] = "all";
     names[QPC_SOLVER_COUNT + 1] = NULL;
-    // Friction does not go through this table.
-    r->friction = strcmp(name, "all") == 0 || r->wanted[QPC_SOLVER_AUTO];
-    for (int e = 0; e < QPC_SOLVER_COUNT; e++)
-        if (r->wanted[e]) return true;
+    if (known) return true;
     const char *near = qpc_nearest(name, strlen(name), names);
     fprintf(stderr, "--engine %s: not known%s%s%s; known:", name, near != NULL ? ", did you mean " : "",
             near != NULL ? near : "", near != NULL ? "?" : "");
@@ -202,7 +202,7 @@ static bool read_options(int argc, char **argv, request *r, qp_report *report, b
 }
 
 int main(int argc, char **argv) {
-    request r = {.friction = true, .mode = QPC_FRICTION_EXACT, .repeat = 3};
+    request r = {.mode = QPC_FRICTION_EXACT, .repeat = 3};
     r.wanted[QPC_SOLVER_AUTO] = true;
     static qp_report report;
     bool help = false;
