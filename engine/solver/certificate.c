@@ -1,10 +1,11 @@
 /// The certificate of a solved QP (T32): its own arithmetic over K, J, b, c, straight from the
 /// definitions.
 ///
-/// Shares nothing with the solvers except the factor behind K^-1, and every solve with it is checked by a
-/// product (solve_check). b and r are solved for and multiplied side by side; in a band, whose kernels are
-/// written out here for that, two cost what one does. Where K is not factored, bounds take the place of the
-/// two solves. Runs on the worker in the world; memory from the arena, given back.
+/// Shares nothing with the solvers except the factor behind K^-1, and every solve with it is
+/// checked by a product (solve_check). b and r are solved for and multiplied side by side; in a
+/// band, whose kernels are written out here for that, two cost what one does. Where K is not
+/// factored, bounds take the place of the two solves. Runs on the worker in the world; memory from
+/// the arena, given back.
 #include "engine/solver/certificate.h"
 
 #include <math.h>
@@ -53,10 +54,12 @@ static void sparse_product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
 BAND_KERNEL band_product_of(int32_t w, const qpc_linsys *K, const double *x, double *y) {
     int32_t n = K->n, stride = w + 1;
     for (int32_t i = 0; i < n; i++) {
-        const double *row = K->band + (int64_t)i * stride + w; // K_ij at row[j - i], K_ji at row[(j - i) w]
+        const double *row =
+            K->band + (int64_t)i * stride + w; // K_ij at row[j - i], K_ji at row[(j - i) w]
         double sum = row[0] * x[i];
         if (i >= w && i + w < n) {
-            for (int32_t d = 1; d <= w; d++) sum += row[-d] * x[i - d] + row[(int64_t)d * w] * x[i + d];
+            for (int32_t d = 1; d <= w; d++)
+                sum += row[-d] * x[i - d] + row[(int64_t)d * w] * x[i + d];
         } else {
             for (int32_t d = 1; d <= w && d <= i; d++) sum += row[-d] * x[i - d];
             for (int32_t d = 1; d <= w && i + d < n; d++) sum += row[(int64_t)d * w] * x[i + d];
@@ -71,7 +74,8 @@ BAND_KERNEL band_product_pairs_of(int32_t w, const qpc_linsys *K, const pair *x,
         const double *row = K->band + (int64_t)i * stride + w;
         pair sum = row[0] * x[i];
         if (i >= w && i + w < n) {
-            for (int32_t d = 1; d <= w; d++) sum += row[-d] * x[i - d] + row[(int64_t)d * w] * x[i + d];
+            for (int32_t d = 1; d <= w; d++)
+                sum += row[-d] * x[i - d] + row[(int64_t)d * w] * x[i + d];
         } else {
             for (int32_t d = 1; d <= w && d <= i; d++) sum += row[-d] * x[i - d];
             for (int32_t d = 1; d <= w && i + d < n; d++) sum += row[(int64_t)d * w] * x[i + d];
@@ -94,7 +98,8 @@ BAND_KERNEL band_solve_pairs_of(int32_t w, const qpc_linsys *K, pair *x) {
         x[i] = v;
     }
     for (int32_t i = n - 1; i >= 0; i--) {
-        const double *row = K->factor + (int64_t)i * stride + w; // 1 / D there, L_ji at row[(j - i) w]
+        const double *row =
+            K->factor + (int64_t)i * stride + w; // 1 / D there, L_ji at row[(j - i) w]
         pair v = x[i] * row[0];
         if (i + w < n) {
             for (int32_t d = w; d >= 1; d--) v -= row[(int64_t)d * w] * x[i + d];
@@ -106,29 +111,39 @@ BAND_KERNEL band_solve_pairs_of(int32_t w, const qpc_linsys *K, pair *x) {
 }
 
 static void product(const qpc_linsys *K, const double *x, double *y) {
-    if (K->kind == QPC_LINSYS_SPARSE) sparse_product(K, x, y);
-    else if (K->bandwidth == CABLE) band_product_of(CABLE, K, x, y);
-    else band_product_of(K->bandwidth, K, x, y);
+    if (K->kind == QPC_LINSYS_SPARSE)
+        sparse_product(K, x, y);
+    else if (K->bandwidth == CABLE)
+        band_product_of(CABLE, K, x, y);
+    else
+        band_product_of(K->bandwidth, K, x, y);
 }
 
 static void product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
-    if (K->kind == QPC_LINSYS_SPARSE) sparse_product_pairs(K, x, y);
-    else if (K->bandwidth == CABLE) band_product_pairs_of(CABLE, K, x, y);
-    else band_product_pairs_of(K->bandwidth, K, x, y);
+    if (K->kind == QPC_LINSYS_SPARSE)
+        sparse_product_pairs(K, x, y);
+    else if (K->bandwidth == CABLE)
+        band_product_pairs_of(CABLE, K, x, y);
+    else
+        band_product_pairs_of(K->bandwidth, K, x, y);
 }
 
 /// x = K^-1 x. scratch (n x QPC_LINSYS_BLOCK), for sparse K only.
 static void solve_pairs(qpc_linsys *K, pair *x, double *scratch) {
     if (K->kind == QPC_LINSYS_BAND) {
         K->solves += 2;
-        if (K->bandwidth == CABLE) band_solve_pairs_of(CABLE, K, x);
-        else band_solve_pairs_of(K->bandwidth, K, x);
+        if (K->bandwidth == CABLE)
+            band_solve_pairs_of(CABLE, K, x);
+        else
+            band_solve_pairs_of(K->bandwidth, K, x);
         return;
     }
     memset(scratch, 0, (size_t)K->n * QPC_LINSYS_BLOCK * sizeof *scratch);
-    for (int32_t i = 0; i < K->n; i++) memcpy(scratch + (int64_t)i * QPC_LINSYS_BLOCK, &x[i], sizeof x[i]);
+    for (int32_t i = 0; i < K->n; i++)
+        memcpy(scratch + (int64_t)i * QPC_LINSYS_BLOCK, &x[i], sizeof x[i]);
     qpc_linsys_solve_block(K, scratch);
-    for (int32_t i = 0; i < K->n; i++) memcpy(&x[i], scratch + (int64_t)i * QPC_LINSYS_BLOCK, sizeof x[i]);
+    for (int32_t i = 0; i < K->n; i++)
+        memcpy(&x[i], scratch + (int64_t)i * QPC_LINSYS_BLOCK, sizeof x[i]);
 }
 
 // ---- the figures ----
@@ -171,8 +186,8 @@ static bool allocate(judge *g, qpc_arena *arena) {
     g->keys = qpc_arena_array(arena, m, sizeof *g->keys);
     bool sparse = g->qp->sys->kind == QPC_LINSYS_SPARSE;
     if (sparse) g->scratch = qpc_arena_array(arena, n * QPC_LINSYS_BLOCK, sizeof *g->scratch);
-    return g->x != NULL && g->Kx != NULL && g->r != NULL && g->inverse != NULL && g->kt != NULL && g->keys != NULL &&
-           (!sparse || g->scratch != NULL);
+    return g->x != NULL && g->Kx != NULL && g->r != NULL && g->inverse != NULL && g->kt != NULL &&
+           g->keys != NULL && (!sparse || g->scratch != NULL);
 }
 
 /// r += J'lambda, and what each row says by itself.
@@ -187,8 +202,9 @@ static void look_at_rows(judge *g, qpc_certificate *out) {
             s -= v * g->dv[j];
             g->r[j] += l * v;
         }
-        double kt = g->kt[i] = kt2 > 0 ? sqrt(kt2) : 1; // no x helps an empty row: it counts as it is
-        double violation = s >= 0 ? 0 : -s, natural;    // NaN stays NaN
+        double kt = g->kt[i] =
+            kt2 > 0 ? sqrt(kt2) : 1;                 // no x helps an empty row: it counts as it is
+        double violation = s >= 0 ? 0 : -s, natural; // NaN stays NaN
         if (qp->equality[i]) {
             violation = natural = fabs(s);
         } else {
@@ -238,8 +254,8 @@ static double by_the_factor(judge *g, qpc_certificate *out) {
     return sqrt(fabs(rz));
 }
 
-/// Without a factor: K >= F = diag(floor) gives |r|_{K^-1} <= |r|_{F^-1}; and for any v, so for v = D^-1 b,
-/// |K^-1 b|_K >= b'v / |v|_K, so that S is not too large.
+/// Without a factor: K >= F = diag(floor) gives |r|_{K^-1} <= |r|_{F^-1}; and for any v, so for v =
+/// D^-1 b, |K^-1 b|_K >= b'v / |v|_K, so that S is not too large.
 static double by_bounds(judge *g, qpc_certificate *out) {
     const qpc_qp *qp = g->qp;
     const double *least = qp->sys->floor;
@@ -264,7 +280,8 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
     bool bounds = qp->sys->floor != NULL && !qp->sys->factored;
     qpc_status status = bounds ? QPC_OK : qpc_linsys_ensure(qp->sys, err);
     if (status == QPC_OK && !allocate(&g, arena))
-        status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", qp->m);
+        status =
+            qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", qp->m);
     if (status != QPC_OK) {
         qpc_arena_rewind(arena, mark);
         return status;

@@ -1,5 +1,6 @@
-/// Any bytes are an instance or an error that names what is wrong. What it holds may be any finite numbers:
-/// its claims are checked without a crash, and an instance that passes is solved and judged.
+/// Any bytes are an instance or an error that names what is wrong. What it holds may be any finite
+/// numbers: its claims are checked without a crash, and an instance that passes is solved and
+/// judged.
 #include "tests/fuzz/fuzz.h"
 
 #include "base/mem.h"
@@ -32,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == QPC_OK) {
         qp_ground ground;
         status = qp_ground_init(&ground, &file, &err);
-        FUZZ_CHECK(status == QPC_OK || status == QPC_ERR_LIMIT || (status == QPC_ERR_CORRUPT && err.message[0] != '\0'));
+        FUZZ_CHECK(status == QPC_OK || status == QPC_ERR_LIMIT ||
+                   (status == QPC_ERR_CORRUPT && err.message[0] != '\0'));
         if (status == QPC_OK && file.kind != QP_KIND_FRICTION && file.n <= 64 && file.m <= 64) {
             solve(&ground, QPC_SOLVER_AUTO);
             solve(&ground, QPC_SOLVER_ACTIVE_SET);
