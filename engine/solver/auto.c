@@ -1,6 +1,6 @@
 /// The rule of `auto`: which engine, and which one next when an answer misses the residuals asked for.
 ///
-/// K in a band (cables): augmented-lagrangian, then active-set. Any other K: what each engine would take is
+/// K of chains in a band (cables): augmented-lagrangian, then active-set. Any other K: what each engine would take is
 /// estimated from counts alone, so that the same QP always goes the same way: active-set where few
 /// rows will be active, augmented-lagrangian from a warm start with many, interior-point cold with
 /// many. Whatever misses goes on to interior-point and from there to active-set, the only one that can prove
@@ -19,10 +19,11 @@ static const double MISSED_SHARE = 0.8, PIVOTS_A_ROW = 1.5, PIVOTS_A_ROW_WARM = 
 
 enum {
     AUTO_NEWTON_STEPS = 100,
-    SMALL = 200,          // unknowns up to which active-set always comes first
+    SMALL = 400,          // unknowns up to which active-set always comes first
     INTERIOR_STEPS = 15,  // factors that interior-point takes
     WARM_STEPS = 4,       // and augmented-lagrangian from a good start
     WARM_NEWTON_MOST = 25,
+    CHAIN = 3,            // half bandwidth from which nodes are coupled: below, K is that of single bodies
     PIVOTS_SPARE = 300,   // beyond four times the rows that active-set was expected to hold
 };
 
@@ -97,7 +98,8 @@ static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *opt
 
 /// Operations of a factorisation of K: K + J'WJ takes as many at least.
 static double operations(const qpc_linsys *K) {
-    double n = K->n, w = K->width + 1;
+    double n = K->n, w = (K->kind == QPC_LINSYS_BAND ? K->bandwidth : K->width) + 1;
+    if (K->kind == QPC_LINSYS_BAND) return n * w * w;
     switch (K->method) {
     case QPC_LINSYS_BY_BAND: return n * w * w;
     case QPC_LINSYS_BY_DENSE: return n * n * n / 3;
@@ -223,7 +225,8 @@ static qpc_status run_any(trial *t, qpc_error *err) {
 
 qpc_status qpc_auto_run(const qpc_work *work, const qpc_solver_options *options, double *x, double *lambda,
                         double *r, double *z, qpc_solver_report *report, qpc_error *err) {
-    if (work->qp->sys->kind == QPC_LINSYS_BAND)
+    const qpc_linsys *K = work->qp->sys;
+    if (K->kind == QPC_LINSYS_BAND && (K->bandwidth >= CHAIN || K->n <= CHAIN))
         return run_banded(work, options, x, lambda, r, z, report, err);
     size_t n = (size_t)work->qp->n, m = (size_t)work->qp->m;
     trial t = {.work = work, .options = options, .x = x, .lambda = lambda, .r = r, .z = z, .report = report};

@@ -1,4 +1,4 @@
-/// Interior point: Mehrotra's predictor and corrector on the normal equations (T37).
+/// Interior point: Mehrotra's predictor and corrector on the normal equations (T39).
 ///
 ///     K x - b + J'lambda = 0     J x + s = c     lambda_i s_i = mu -> 0     s, lambda > 0
 ///
