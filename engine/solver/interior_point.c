@@ -1,4 +1,4 @@
-/// Interior point: Mehrotra's predictor and corrector on the normal equations (T37).
+/// Interior point: Mehrotra's predictor and corrector on the normal equations (T39).
 ///
 ///     K x - b + J'lambda = 0     J x + s = c     lambda_i s_i = mu -> 0     s, lambda > 0
 ///
@@ -12,8 +12,6 @@
 #include "engine/solver/normal.h"
 #include "engine/solver/work.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -233,7 +231,6 @@ static qpc_status iterate(ipm *p, const qpc_solver_options *options, int32_t lim
         double S = p->work->scale, largest = 0;
         for (int32_t i = 0; i < p->qp->m; i++)
             if (!(p->l[i] <= largest)) largest = p->l[i];
-        if (getenv("DBG")) fprintf(stderr, "%d stat %.2e prim %.2e comp %.2e largest %.2e\n", p->report->iterations, now.stat, now.prim, now.comp, largest / p->work->scale);
         if (!isfinite(now.stat + now.prim + now.comp) || !(largest <= RUNAWAY * S)) return QPC_OK;
         if (now.stat <= NEAR && now.prim <= NEAR && now.comp <= NEAR_COMP) {
             clean(p, lambda);

@@ -73,6 +73,10 @@ qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options
 qpc_status qpc_projected_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                              double *lambda, qpc_solver_report *report, qpc_error *err);
 
+/// The rule of `auto`. r, z (n): scratch.
+qpc_status qpc_auto_run(const qpc_work *work, const qpc_solver_options *options, double *x, double *lambda,
+                        double *r, double *z, qpc_solver_report *report, qpc_error *err);
+
 #define QPC_SOLVER_MEMORY(err, work)                                                               \
     qpc_fail((err), QPC_ERR_MEMORY, "out of memory for a QP of %d unknowns and %d rows",           \
              (work)->qp->n, (work)->qp->m)
