@@ -14,7 +14,7 @@
 enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30 };
 
 /// What Newton aims at beyond the tolerance: sticking contacts stand still to round-off.
-static const double FINE = 1e-13;
+static const double FINE = 1e-15;
 
 typedef struct best {
     double *x, norm;
@@ -41,8 +41,8 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, bool deriv
         keep(found, x, interior.best);
         double norm = DBL_MAX;
         int32_t left = max_steps - *ret_newton;
-        status = qpc_cone_newton(p, FINE, left < POLISH_STEPS ? left : POLISH_STEPS, arena, x, &norm,
-                                 ret_newton, err);
+        status = qpc_cone_newton(p, FINE, tolerance, left < POLISH_STEPS ? left : POLISH_STEPS, arena, x,
+                                 &norm, ret_newton, err);
         if (status != QPC_OK) break;
         keep(found, x, norm);
         if (found->norm <= tolerance || stuck || *ret_newton >= max_steps) break;
@@ -71,8 +71,8 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     double norm = DBL_MAX;
     int32_t steps = warm ? WARM_STEPS : COLD_STEPS;
     if (max_steps <= 0) max_steps = 1000;
-    qpc_status status = qpc_cone_newton(p, FINE, steps < max_steps ? steps : max_steps, arena, x, &norm,
-                                        ret_newton, err);
+    qpc_status status = qpc_cone_newton(p, FINE, tolerance, steps < max_steps ? steps : max_steps, arena, x,
+                                        &norm, ret_newton, err);
     if (status == QPC_OK) keep(&found, x, norm);
     for (size_t s = 0; s < sizeof starts / sizeof *starts && status == QPC_OK; s++) {
         if (found.norm <= tolerance || *ret_newton >= max_steps) break;
@@ -196,13 +196,8 @@ out:
     return status;
 }
 
-typedef struct contact_sums {
-    double natural, penetration, cone, complementarity, dissipation;
-} contact_sums;
-
-/// One contact's share, from u, r, mu and rho alone.
-static void judge(double mu, double rho, const double *u, const double *r, contact_sums *sums,
-                  qpc_friction_report *report) {
+void qpc_contact_judge(double mu, double rho, const double *u, const double *r, qpc_contact_sums *sums,
+                       qpc_friction_report *report) {
     double slide = hypot(u[1], u[2]), pull = hypot(r[1], r[2]);
     double z[3] = {r[0] - rho * (u[0] + mu * slide), r[1] - rho * u[1], r[2] - rho * u[2]};
     double t = hypot(z[1], z[2]), P[3] = {0, 0, 0};
@@ -225,12 +220,20 @@ static void judge(double mu, double rho, const double *u, const double *r, conta
     sums->dissipation += fabs(mu * r[0] * slide + r[1] * u[1] + r[2] * u[2]);
 }
 
+void qpc_contact_sums_finish(const qpc_contact_sums *sums, double scale, qpc_friction_report *report) {
+    report->natural = sqrt(sums->natural) / scale;
+    report->penetration = sums->penetration / scale;
+    report->cone = sums->cone / scale;
+    report->complementarity = sums->complementarity / (scale * scale);
+    report->dissipation_defect = sums->dissipation / (scale * scale);
+}
+
 qpc_status qpc_cones_residuals(const qpc_cones *cones, const double *r, qpc_arena *arena,
                                qpc_friction_report *report, qpc_error *err) {
     (void)arena;
     (void)err;
     qpc_friction_report local = {0};
-    contact_sums sums = {0};
+    qpc_contact_sums sums = {0};
     double square = 0;
     for (int32_t k = 0; k < cones->count; k++) {
         double u[3], block[9] = {0};
@@ -245,14 +248,10 @@ qpc_status qpc_cones_residuals(const qpc_cones *cones, const double *r, qpc_aren
         }
         double rho = qpc_cone_rho(3, block, 3);
         for (int32_t j = 0; j < 3; j++) square += rho * cones->q[3 * k + j] * cones->q[3 * k + j];
-        judge(cones->mu[k], rho, u, r + 3 * (int64_t)k, &sums, &local);
+        qpc_contact_judge(cones->mu[k], rho, u, r + 3 * (int64_t)k, &sums, &local);
     }
     double scale = square > 0 ? sqrt(square) : 1;
-    local.natural = sqrt(sums.natural) / scale;
-    local.penetration = sums.penetration / scale;
-    local.cone = sums.cone / scale;
-    local.complementarity = sums.complementarity / (scale * scale);
-    local.dissipation_defect = sums.dissipation / (scale * scale);
+    qpc_contact_sums_finish(&sums, scale, &local);
     *report = local;
     return QPC_OK;
 }

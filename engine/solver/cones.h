@@ -46,10 +46,10 @@ bool qpc_natural_alloc(qpc_natural *natural, const qpc_cone_problem *problem, qp
 /// F at x and its norm.
 void qpc_natural_map(const qpc_cone_problem *problem, const double *x, qpc_natural *natural);
 
-/// Semismooth Newton from x, which it replaces by the best iterate. goal: where it stops; steps: at most.
-/// *ret_steps is added to. QPC_ERR_MEMORY.
-qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, int32_t steps, qpc_arena *arena,
-                           double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err);
+/// Semismooth Newton from x, which it replaces by the best iterate. goal: where it stops; enough: where it
+/// stops unless it converges fast; steps: at most. *ret_steps is added to. QPC_ERR_MEMORY.
+qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough, int32_t steps,
+                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err);
 
 /// Interior point on the cones, De Saxce's term either from the last iterate (a fixed point, one outer an
 /// iteration) or with its derivative.
@@ -85,6 +85,14 @@ qpc_status qpc_cone_stagger(const qpc_cone_problem *problem, double tolerance, i
 /// LAPACK: LU of a general matrix and Cholesky of a symmetric one, n x n, by rows or columns alike.
 bool qpc_lu_solve(int32_t n, double *matrix, bool by_rows, int *pivots, double *x, bool factored);
 bool qpc_cholesky_solve(int32_t n, double *matrix, double *x, bool factored);
+/// What contacts add up to in a report.
+typedef struct qpc_contact_sums {
+    double natural, penetration, cone, complementarity, dissipation;
+} qpc_contact_sums;
+/// One contact's share, from u, r, mu and rho alone; counts it as sticking, sliding or open.
+void qpc_contact_judge(double mu, double rho, const double *u, const double *r, qpc_contact_sums *sums,
+                       qpc_friction_report *report);
+void qpc_contact_sums_finish(const qpc_contact_sums *sums, double scale, qpc_friction_report *report);
 /// BLAS on one thread, once.
 void qpc_cone_set_up(void);
 /// 1 / lambda_max of the symmetric part of a block of 1 to 3 (1 where that is not positive).

@@ -12,6 +12,7 @@
 #include <string.h>
 
 static const double SHIFT = 1e-12;
+enum { IDLE_LIMIT = 5 };
 
 typedef struct newton {
     const qpc_cone_problem *problem;
@@ -197,8 +198,8 @@ static bool advance(newton *w, const double *x, qpc_arena *arena, bool *ret_memo
     return false;
 }
 
-qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, int32_t steps, qpc_arena *arena,
-                           double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err) {
+qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough, int32_t steps,
+                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t n = (size_t)problem->size;
     newton w = {.problem = problem};
@@ -214,10 +215,12 @@ qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, int32_t
     if (memory) {
         qpc_natural_map(problem, x, &w.here);
         int32_t idle = 0;
-        for (int32_t s = 0; s < steps && w.here.norm > goal && idle < 5; s++) {
+        for (int32_t s = 0; s < steps && w.here.norm > goal && idle < IDLE_LIMIT; s++) {
             if (!advance(&w, x, arena, &memory)) break;
             ++*ret_steps;
             idle = w.there.norm > 0.9 * w.here.norm ? idle + 1 : 0;
+            // Good enough already, and not converging quadratically: round-off is near.
+            if (w.there.norm <= enough && w.there.norm > 0.1 * w.here.norm) idle = IDLE_LIMIT;
             memcpy(x, w.trial, n * sizeof *x);
             qpc_natural swap = w.here;
             w.here = w.there;

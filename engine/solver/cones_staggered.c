@@ -11,6 +11,9 @@
 
 enum { CAP = 50, SWEEPS = 40, ROUNDS = 25 };
 
+/// Newton goes on to here while it converges fast: what sticks stands still to round-off.
+static const double FINE = 1e-15;
+
 /// One sweep of projected block Gauss-Seidel over discs: x = P(x - y) block by block, y kept up to date.
 static void sweep(const qpc_cone_problem *p, double *x) {
     for (int32_t k = 0; k < p->count; k++) {
@@ -41,7 +44,7 @@ qpc_status qpc_disc_solve(const qpc_cone_problem *p, double tolerance, qpc_arena
     int32_t steps = 0;
     for (int32_t round = 0; round < ROUNDS && status == QPC_OK; round++) {
         memcpy(trial, x, (size_t)p->size * sizeof *x);
-        status = qpc_cone_newton(p, tolerance, 12, arena, trial, &norm, &steps, err);
+        status = qpc_cone_newton(p, FINE, tolerance, 12, arena, trial, &norm, &steps, err);
         qpc_natural_map(p, x, &natural);
         if (norm < natural.norm) memcpy(x, trial, (size_t)p->size * sizeof *x);
         if (norm <= tolerance) break;
