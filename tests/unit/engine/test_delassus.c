@@ -82,6 +82,36 @@ static void thousands_of_changes_leave_the_factor_right(void **state) {
     qpc_arena_fini(&arena);
 }
 
+static void every_instruction_set_gives_the_same_bits(void **state) {
+    (void)state;
+    enum { LONG = 131 };
+    double v[5][LONG], y[LONG], z[LONG];
+    const qpc_delassus_loops *base = qpc_delassus_loops_of(0);
+    for (int32_t i = 0; i < 5; i++)
+        for (int32_t k = 0; k < LONG; k++) v[i][k] = uniform();
+    for (int32_t set = 0; set < 3; set++) {
+        const qpc_delassus_loops *loops = qpc_delassus_loops_of(set);
+        if (loops == NULL) continue;
+        for (int32_t count = 0; count <= LONG; count++) {
+            double plain = 0, one = base->dot(v[0], v[1], count), other = loops->dot(v[0], v[1], count);
+            for (int32_t k = 0; k < count; k++) plain += v[0][k] * v[1][k];
+            assert_memory_equal(&one, &other, sizeof one);
+            assert_near(one, plain, 1e-13);
+            memcpy(y, v[4], sizeof y);
+            memcpy(z, v[4], sizeof z);
+            base->take4(v[0], v[1], v[2], v[3], v[4], y, count);
+            loops->take4(v[0], v[1], v[2], v[3], v[4], z, count);
+            assert_memory_equal(y, z, sizeof y);
+            for (int32_t k = 0; k < LONG; k++) {
+                double want = v[4][k];
+                for (int32_t i = 0; i < 4 && k < count; i++) want -= v[4][i] * v[i][k];
+                assert_near(y[k], want, 1e-14);
+            }
+        }
+    }
+    assert_non_null(qpc_delassus_loops_of(-1));
+}
+
 static void forward_gives_the_squared_distance(void **state) {
     (void)state;
     // Rows (1, 0), (1, 2), then (3, 1, 5): its distance from their span is 5.
@@ -123,6 +153,7 @@ static void out_of_memory_leaves_the_factor_as_it_was(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thousands_of_changes_leave_the_factor_right),
+        cmocka_unit_test(every_instruction_set_gives_the_same_bits),
         cmocka_unit_test(forward_gives_the_squared_distance),
         cmocka_unit_test(out_of_memory_leaves_the_factor_as_it_was),
     };
