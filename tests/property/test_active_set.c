@@ -272,6 +272,29 @@ static void changes_that_mean_nothing_do_not_move_x(void **state) {
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) one_change(names[k], (uint64_t)turn);
 }
 
+static void any_warm_start_leads_to_the_same_x(void **state) {
+    (void)state;
+    for (int32_t turn = 0; turn < turns; turn++) {
+        for (int32_t k = 0; instance_names[k] != NULL; k++) {
+            qpb_any a;
+            load(instance_names[k], &a);
+            seed = (uint64_t)(1000 * turn + k) * 31 + 5;
+            double *x = calloc((size_t)a.p.qp.n + 1, sizeof *x), *l = calloc((size_t)a.p.qp.m + 1, sizeof *l);
+            double share = turn % 2 == 0 ? 0.2 : 0.9;
+            for (int32_t i = 0; i < a.p.qp.m; i++) // of any size, equalities of either sign
+                l[i] = uniform() < share ? pow(10, 8 * uniform() - 4) * a.p.scale / a.kappa[i] : 0;
+            for (int32_t i = 0; i < a.p.qp.m; i++)
+                if (a.p.equality[i] && uniform() < 0.5) l[i] = -l[i];
+            qpc_solver_report report = solve(&a.p.qp, x, l);
+            if (report.outcome != QPC_OUTCOME_OPTIMAL) fail_msg("%s, %d: outcome %d", a.p.name, turn, report.outcome);
+            judge(&a, x, l);
+            free(x);
+            free(l);
+            qpb_any_free(&a);
+        }
+    }
+}
+
 static int teardown(void **state) {
     (void)state;
     qpc_arena_fini(&arena);
@@ -284,6 +307,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(every_instance_is_solved_with_sparse_K),
         cmocka_unit_test(the_rows_named_contradict_and_none_of_them_is_idle),
         cmocka_unit_test(sequences_need_at_most_fifteen_changes_a_step),
+        cmocka_unit_test(any_warm_start_leads_to_the_same_x),
         cmocka_unit_test(changes_that_mean_nothing_do_not_move_x),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
