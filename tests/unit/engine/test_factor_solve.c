@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { N = 230, SUPERNODES = 60, ROWS = SUPERNODES * N, VALUES = N * N };
