@@ -24,6 +24,7 @@ enum {
     NO_RISE_REBUILD = 30, // major steps without rise of the dual objective
     NO_RISE_STOP = 120,
     FIRST_CAPACITY = 64,
+    BLOCK_MOST = 1 << 20, // doubles
 };
 
 /// x = K^-1 (b - J'lambda), once refined.
@@ -148,8 +149,12 @@ static bool allocate(qpc_das *s, qpc_arena *arena) {
     s->y = qpc_arena_array(arena, places, sizeof(double));
     s->r = qpc_arena_array(arena, places, sizeof(double));
     s->e = qpc_arena_array(arena, places, sizeof(double));
-    size_t lanes = qpc_das_columns(s->qp->sys) ? QPC_DAS_COLUMNS : QPC_LINSYS_BLOCK;
-    s->block = qpc_arena_array(arena, n * lanes, sizeof(double));
+    s->lanes = QPC_LINSYS_BLOCK;
+    if (qpc_das_columns(s->qp->sys)) { // for many unknowns fewer at once, so that memory stays that of K
+        s->lanes = QPC_DAS_COLUMNS;
+        while (s->lanes > QPC_DAS_NEAR && n * (size_t)s->lanes > BLOCK_MOST) s->lanes /= 2;
+    }
+    s->block = qpc_arena_array(arena, n * (size_t)s->lanes, sizeof(double));
     s->near_z = qpc_das_columns(s->qp->sys) ? qpc_arena_array(arena, n * QPC_DAS_NEAR, sizeof(double)) : s->block;
     s->a_diag = qpc_arena_array(arena, m, sizeof(double));
     s->weight = qpc_arena_array(arena, m, sizeof(double));

@@ -27,7 +27,8 @@ typedef struct qpc_das {
     double *x, *lambda; // (n), (m)
     double *z, *q, *w;  // (n) K^-1 J_p', J_p' - J_W' r, K^-1 q
     double *y, *r, *e;  // (n + 2) by place in W: L^-1 J_W z, r, scratch. W is independent: count <= n
-    double *block;      // right-hand sides of a block solve: (n x 4), or 32 columns of n
+    double *block;      // right-hand sides of a block solve: (n x lanes), or `lanes` columns of n
+    int32_t lanes;
     double *a_diag;     // (m) A_ii of rows that have been looked at, else 0
     double *weight;     // (m) what sorts a list
     uint8_t *state;     // (m) enum qpc_row_state

@@ -169,6 +169,16 @@ static void the_rows_named_contradict_and_none_of_them_is_idle(void **state) {
                 free_rows(&s);
             }
         }
+        // The least-norm relaxation, against the stored one.
+        double *c = calloc((size_t)a.p.qp.m + 1, sizeof *c), most = 0, largest = 0;
+        qpc_error err = {0};
+        memcpy(c, a.p.c, (size_t)a.p.qp.m * sizeof *c);
+        assert_ok(qpc_relax(&a.p.qp, 1, QPC_RELAX_EXACT, &arena, c, &largest, &err), &err);
+        for (int32_t i = 0; i < a.p.qp.m; i++) most = fmax(most, fabs(a.p.relax[i]));
+        for (int32_t i = 0; i < a.p.qp.m; i++)
+            if (!(fabs(c[i] - a.p.c[i] - a.p.relax[i]) <= 1e-7 * most))
+                fail_msg("%s: s[%d] is %.12g, want %.12g", a.p.name, i, c[i] - a.p.c[i], a.p.relax[i]);
+        free(c);
         // Twice and in another order: the same answer.
         int32_t m = a.p.qp.m, *both = calloc(2 * (size_t)m, sizeof *both);
         double *twice = calloc(2 * (size_t)m + 1, sizeof *twice);
