@@ -133,7 +133,7 @@ static bool build_row(qpc_das *s, int32_t row, column v, int32_t *count_as) {
 static bool build_list(qpc_das *s, int32_t from, int32_t count, int32_t *count_as) {
     const qpc_qp *qp = s->qp;
     bool lanes_apart = !qpc_das_columns(qp->sys);
-    int32_t n = qp->n, width = lanes_apart ? QPC_LINSYS_BLOCK : QPC_DAS_COLUMNS;
+    int32_t n = qp->n, width = s->lanes;
     // Lanes side by side, or column after column.
     int32_t stride = lanes_apart ? QPC_LINSYS_BLOCK : 1, apart = lanes_apart ? 1 : n;
     for (int32_t first = 0; first < count; first += width) {
