@@ -5,6 +5,9 @@
 /// stat = |r|_{K^-1} / S, prim = max viol_i / (kt_i S), dual = max max(-lambda_i, 0) kt_i / S,
 /// comp = sum |lambda_i (c_i - J_i dv)| / S^2, err = stat + sqrt(comp).
 /// natural = max_i |min(c_i - J_i dv, lambda_i kt_i^2)| (equalities: |c_i - J_i dv|), m/s.
+/// kt = 1 for an empty row (which S leaves out). K^-1 by the factor, each solve checked by a product. A K
+/// with a floor that is not factored is judged by bounds (`bounded`): |r|_{K^-1} <= |r|_{F^-1},
+/// F = diag(floor), and S >= max(|dv|_K, b'v / |v|_K), v = D^-1 b, so that no figure comes out too small.
 #ifndef QPC_ENGINE_SOLVER_CERTIFICATE_H
 #define QPC_ENGINE_SOLVER_CERTIFICATE_H
 
@@ -20,6 +23,7 @@ typedef struct qpc_certificate {
     double solve_check;                 // |K z - r| / |r| of the K-solve behind stat
     uint64_t active_hash;               // XXH3-64 of the sorted keys with lambda > 0
     int32_t active;
+    bool bounded;               // stat, prim, dual, comp, err are upper bounds: K is not factored
 } qpc_certificate;
 
 /// Coulomb's law at a solution, by the definitions alone: over contacts k with u = T dv + u0 and kt_k^2 the larger of the two

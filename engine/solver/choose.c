@@ -1,16 +1,10 @@
-/// The solver table, the rule of `auto`, and the relaxation of rows that contradict.
-///
-/// auto: augmented-lagrangian; if the result misses the options' residuals, active-set takes over
-/// from the multipliers reached. Only active-set can prove that rows contradict, so a QP that
-/// the first engine cannot satisfy ends there. Runs on the worker in the world.
+/// The solver table, and the relaxation of rows that contradict. The rule of `auto` is in auto.c. Runs
+/// on the worker in the world.
 #include "engine/solver/condense.h"
 #include "engine/solver/work.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
-
-enum { AUTO_NEWTON_STEPS = 100 };
 
 qpc_solver_options qpc_solver_options_default(void) {
     return (qpc_solver_options){
@@ -42,72 +36,6 @@ bool qpc_solver_from_name(const char *name, qpc_solver_id *ret) {
     return false;
 }
 
-/// How far residuals are from acceptance: <= 1 is accepted. A NaN is as far as it gets.
-static double shortfall(const qpc_residuals *residuals, const qpc_solver_options *options) {
-    double a = residuals->natural / options->residual_tolerance;
-    double b = residuals->stat / options->stat_tolerance;
-    double worst = a > b ? a : b;
-    return isfinite(a) && isfinite(b) ? worst : DBL_MAX;
-}
-
-static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *options, double *x,
-                           double *lambda, double *r, double *z, qpc_solver_report *report,
-                           qpc_error *err) {
-    size_t n = (size_t)work->qp->n, m = (size_t)work->qp->m;
-    double *first_x = qpc_arena_array(work->arena, n, sizeof *first_x);
-    double *first_lambda = qpc_arena_array(work->arena, m, sizeof *first_lambda);
-    double *warm = qpc_arena_array(work->arena, m, sizeof *warm);
-    if (first_x == NULL || first_lambda == NULL || warm == NULL)
-        return QPC_SOLVER_MEMORY(err, work);
-    memcpy(warm, lambda, m * sizeof *lambda);
-    // A few dozen Newton steps, some more for many rows: where it needs more, active-set is the faster one.
-    qpc_solver_options bounded = *options;
-    if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS + work->qp->m / 8;
-    qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
-    if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
-    if (options->max_iterations > 0 && report->iterations >= options->max_iterations) return status; // all it was given
-
-    // Keep what it reached: the best of both is the answer.
-    memcpy(first_x, x, n * sizeof *x);
-    memcpy(first_lambda, lambda, m * sizeof *lambda);
-    qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
-    double first_short = shortfall(&residuals, options), largest = 0;
-    qpc_solver_report first = *report;
-
-    // Multipliers of rows that contradict run away: start afresh from those. Where the first engine
-    // hardly began, its multipliers say nothing yet.
-    for (size_t i = 0; i < m; i++) {
-        double l = fabs(lambda[i]) * work->kt[i];
-        if (!(l <= largest)) largest = l;
-    }
-    if (!(largest <= 1e6 * work->scale)) memset(lambda, 0, m * sizeof *lambda);
-    if (first.iterations <= 1) memcpy(lambda, warm, m * sizeof *lambda);
-    *report =
-        (qpc_solver_report){.iterations = first.iterations, .factorizations = first.factorizations};
-    qpc_solver_options rest = *options;
-    if (rest.max_iterations > 0) rest.max_iterations -= first.iterations;
-    status = qpc_active_set_run(work, &rest, NULL, x, lambda, report, err);
-    report->fell_back = true;
-    if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
-
-    // What decides is the residuals: out of better steps may be good enough, and its own optimum
-    // may be short of what was asked.
-    residuals = qpc_work_residuals(work, x, lambda, r, z);
-    double second_short = shortfall(&residuals, options);
-    if (second_short <= 1) {
-        report->outcome = QPC_OUTCOME_OPTIMAL;
-        return QPC_OK;
-    }
-    if (report->outcome == QPC_OUTCOME_OPTIMAL) report->outcome = QPC_OUTCOME_STALLED;
-    if (first_short < second_short) {
-        memcpy(x, first_x, n * sizeof *x);
-        memcpy(lambda, first_lambda, m * sizeof *lambda);
-        report->engine = first.engine;
-        report->outcome = first_short <= 1 ? QPC_OUTCOME_OPTIMAL : first.outcome;
-    }
-    return QPC_OK;
-}
-
 static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
                                  qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
                                  qpc_error *err) {
@@ -136,7 +64,7 @@ static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_s
     }
     switch (id) {
     case QPC_SOLVER_AUTO:
-        status = run_auto(&work, options, x, l, r, z, &local, err);
+        status = qpc_auto_run(&work, options, x, l, r, z, &local, err);
         break;
     case QPC_SOLVER_AUGMENTED_LAGRANGIAN:
         status = qpc_augmented_lagrangian_run(&work, options, false, x, l, &local, err);
@@ -152,6 +80,12 @@ static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_s
         break;
     case QPC_SOLVER_AUGMENTED_CG:
         status = qpc_augmented_cg_run(&work, options, x, l, &local, err);
+        break;
+    case QPC_SOLVER_PROJECTED:
+        status = qpc_projected_run(&work, options, x, l, &local, err);
+        break;
+    case QPC_SOLVER_INTERIOR_POINT:
+        status = qpc_interior_point_run(&work, options, x, l, &local, err);
         break;
     case QPC_SOLVER_COUNT:
     default:

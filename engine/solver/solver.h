@@ -14,7 +14,11 @@
     X(ACTIVE_SET, "active-set",                                                                    \
       "dual active set (Goldfarb-Idnani) on the Delassus operator; exact; section 5.2")            \
     X(AUGMENTED_CG, "augmented-cg",                                                                \
-      "conjugate gradients on [K J'; J -L], sections 5.1 and 7.2, for comparison")
+      "conjugate gradients on [K J'; J -L], sections 5.1 and 7.2, for comparison")               \
+    X(PROJECTED, "projected",                                                                      \
+      "projected Gauss-Seidel on the dual, as in game engines, for comparison")                    \
+    X(INTERIOR_POINT, "interior-point",                                                            \
+      "predictor and corrector on K + J'WJ; cold and many rows, dependent or not; no warm start")
 
 typedef enum qpc_solver_id {
 #define QPC_SOLVER_ENUM(id, name, text) QPC_SOLVER_##id,
@@ -43,8 +47,9 @@ enum { QPC_CONFLICT_MAX = 16 };
 typedef struct qpc_solver_report {
     qpc_outcome outcome;
     qpc_solver_id engine;       // the one that gave the answer (never AUTO)
-    int32_t iterations;         // outer and inner Newton steps, or adds + drops
-    int32_t adds, drops, exchanges, rebuilds, implied;
+    int32_t iterations;         // outer and inner Newton steps, or restored + adds + drops
+    int32_t restored;           // rows of the warm start (or of a rebuild) put back into the working set
+    int32_t adds, drops, exchanges, rebuilds, implied; // adds, drops: changes of that set
     int32_t active;             // inequality rows with lambda > 0, plus equalities
     int32_t factorizations, solves;
     bool fell_back;

@@ -37,8 +37,9 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
         return QPC_SOLVER_MEMORY(err, work);
     for (int32_t i = 0; i < n; i++) {
         double d = qp->sys->diagonal[i];
-        if (!(d > 0)) return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
         inverse[i] = 1 / d;
+        if (!(d > 0 && isfinite(inverse[i])))
+            return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
     }
     qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
     double norm2 = 0, scale = 1e-140;

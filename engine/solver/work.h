@@ -67,6 +67,15 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
                                         qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                                 double *lambda, qpc_solver_report *report, qpc_error *err);
+/// Cold: what lambda holds is not looked at.
+qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options *options, double *x,
+                                  double *lambda, qpc_solver_report *report, qpc_error *err);
+qpc_status qpc_projected_run(const qpc_work *work, const qpc_solver_options *options, double *x,
+                             double *lambda, qpc_solver_report *report, qpc_error *err);
+
+/// The rule of `auto`. r, z (n): scratch.
+qpc_status qpc_auto_run(const qpc_work *work, const qpc_solver_options *options, double *x, double *lambda,
+                        double *r, double *z, qpc_solver_report *report, qpc_error *err);
 
 #define QPC_SOLVER_MEMORY(err, work)                                                               \
     qpc_fail((err), QPC_ERR_MEMORY, "out of memory for a QP of %d unknowns and %d rows",           \

@@ -169,8 +169,8 @@ static void strain_limits_give_way_before_contacts_and_pins(void **state) {
 
 static void a_fast_cable_without_passes_and_halvings_does_not_stand_still_for_ever(void **state) {
     (void)state;
-    static const char *const solvers[] = {"auto", "augmented-lagrangian", "active-set", "augmented-cg"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const solvers[] = {"auto", "augmented-lagrangian", "active-set", "augmented-cg", "projected"};
+    for (size_t i = 0; i < sizeof solvers / sizeof *solvers; i++) {
         char text[1024];
         (void)snprintf(text, sizeof text, "{'dt': 0.01, 'solver': {'name': '%s', 'passes': 0, 'halvings': 0},"
                        "'bodies': [{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 2,"

@@ -109,6 +109,121 @@ static void figures_follow_their_definitions(void **state) {
     assert_near(certify(&small.qp, x, l).natural, 3, 1e-15);
 }
 
+static void an_empty_row_counts_as_it_is(void **state) {
+    (void)state;
+    // 0 <= -1 cannot hold: prim shows it (kt = 1), S does not know of it.
+    smallqp *s = calloc(1, sizeof *s);
+    s->n = s->m = 1;
+    s->K[0][0] = 4;
+    s->b[0] = 4;
+    s->c[0] = -1;
+    const double x[1] = {1}, l[1] = {0};
+    qpc_certificate c = certify(smallqp_build(s), x, l);
+    assert_near(c.scale, 2, 1e-15);
+    assert_near(c.prim, 0.5, 1e-15);
+    assert_near(c.violation, 1, 1e-15);
+    qpc_linsys_fini(&s->sys);
+    free(s);
+}
+
+static void near(const char *name, const char *what, double a, double b) {
+    // Round-off of stat in another order of sums, which is all that a solution's residual is.
+    if (!(fabs(a - b) <= 1e-12 + 1e-6 * fabs(b))) fail_msg("%s: %s %.17g, %.17g", name, what, a, b);
+}
+
+/// Every storage and width of K, against each other: the stored solution, bent so that no figure is zero.
+static void both_storages_agree(void **state) {
+    (void)state;
+    for (int32_t k = 0; instance_names[k] != NULL; k++) {
+        qpb_problem p;
+        instance_load(instance_names[k], &p);
+        if (p.sys.kind != QPC_LINSYS_BAND) {
+            qpb_free(&p);
+            continue;
+        }
+        int32_t n = p.qp.n, w = p.sys.bandwidth, nnz = 0;
+        int32_t *start = calloc((size_t)n + 1, sizeof *start);
+        int32_t *row = calloc((size_t)n * (size_t)(w + 1), sizeof *row);
+        double *x = calloc((size_t)n, sizeof *x);
+        qpc_linsys sparse = {0};
+        qpc_error err = {0};
+        for (int32_t j = 0; j < n; start[++j] = nnz)
+            for (int32_t i = j; i < n && i <= j + w; i++)
+                if (i == j || *qpc_linsys_entry(&p.sys, i, j) != 0) row[nnz++] = i;
+        assert_ok(qpc_linsys_resize_sparse(&sparse, n, start, row, &err), &err);
+        for (int32_t j = 0; j < n; j++)
+            for (int32_t e = start[j]; e < start[j + 1]; e++)
+                *qpc_linsys_entry(&sparse, row[e], j) = *qpc_linsys_entry(&p.sys, row[e], j);
+        for (int32_t i = 0; i < n; i++) x[i] = p.x[i] + 1e-3 * p.scale / sqrt(p.sys.diagonal[i]) * (i % 3 - 1);
+        qpc_certificate a = certify(&p.qp, x, p.lambda);
+        qpc_qp other = p.qp;
+        other.sys = &sparse; // factored on the way
+        qpc_certificate b = certify(&other, x, p.lambda);
+        near(p.name, "scale", a.scale, b.scale);
+        near(p.name, "stat", a.stat, b.stat);
+        near(p.name, "prim", a.prim, b.prim);
+        near(p.name, "comp", a.comp, b.comp);
+        near(p.name, "natural", a.natural, b.natural);
+        assert_true(a.solve_check <= 1e-6 && b.solve_check <= 1e-6);
+        assert_false(a.bounded || b.bounded);
+        assert_true(a.active_hash == b.active_hash);
+        qpc_linsys_fini(&sparse);
+        free(start);
+        free(row);
+        free(x);
+        qpb_free(&p);
+    }
+}
+
+/// K = F + (positive semidefinite): without a factor no figure is smaller than with it, nor far above where
+/// F is most of K.
+static void bounds_are_never_below(void **state) {
+    (void)state;
+    for (int32_t round = 0; round < 40; round++) {
+        smallqp *s = calloc(1, sizeof *s);
+        double floor_of[SMALLQP_N], x[SMALLQP_N], l[SMALLQP_M], stiff = round < 20 ? 1e-3 : pow(10, round / 4);
+        uint32_t seed = (uint32_t)round * 2654435761u + 1;
+#define RANDOM() ((seed = seed * 1664525u + 1013904223u) / 4294967296.0 - 0.5)
+        s->n = 30;
+        s->m = 12;
+        for (int32_t i = 0; i < s->n; i++) s->K[i][i] = floor_of[i] = pow(10, 4 * RANDOM());
+        for (int32_t i = 0; i + 1 < s->n; i++) { // springs
+            s->K[i][i] += stiff;
+            s->K[i + 1][i + 1] += stiff;
+            s->K[i + 1][i] -= stiff;
+            s->K[i][i + 1] -= stiff;
+        }
+        for (int32_t i = 0; i < s->n; i++) {
+            s->b[i] = RANDOM() * floor_of[i];
+            x[i] = RANDOM();
+        }
+        for (int32_t i = 0; i < s->m; i++) {
+            s->J[i][2 * i] = RANDOM();
+            s->J[i][2 * i + 1] = RANDOM();
+            s->c[i] = RANDOM();
+            s->equality[i] = i == 3;
+            l[i] = RANDOM();
+        }
+        qpc_certificate exact = certify(smallqp_build(s), x, l);
+        s->sys.floor = floor_of;
+        qpc_certificate same = certify(&s->qp, x, l); // factored: the floor is not asked
+        assert_true(memcmp(&same, &exact, sizeof same) == 0);
+        s->sys.factored = false;
+        uint64_t solves = s->sys.solves, factorizations = s->sys.factorizations;
+        qpc_certificate c = certify(&s->qp, x, l);
+        assert_true(c.bounded && s->sys.solves == solves && s->sys.factorizations == factorizations);
+        double up = 1 - 1e-12;
+        assert_true(c.scale * up <= exact.scale);
+        assert_true(c.stat >= up * exact.stat && c.prim >= up * exact.prim && c.dual >= up * exact.dual);
+        assert_true(c.comp >= up * exact.comp && c.err >= up * exact.err);
+        assert_near(c.natural, exact.natural, 0);
+        if (round < 20) assert_true(c.stat <= 1.2 * exact.stat * exact.scale / c.scale);
+        qpc_linsys_fini(&s->sys);
+        free(s);
+#undef RANDOM
+    }
+}
+
 static void nan_never_looks_solved(void **state) {
     (void)state;
     const double l[2] = {0, 0}, x[2] = {1, (double)NAN};
@@ -141,6 +256,9 @@ int main(void) {
         cmocka_unit_test(stored_solutions_pass),
         cmocka_unit_test(perturbed_solutions_fail_where_they_were_bent),
         cmocka_unit_test(figures_follow_their_definitions),
+        cmocka_unit_test(an_empty_row_counts_as_it_is),
+        cmocka_unit_test(both_storages_agree),
+        cmocka_unit_test(bounds_are_never_below),
         cmocka_unit_test(nan_never_looks_solved),
         cmocka_unit_test(out_of_memory_is_reported),
     };

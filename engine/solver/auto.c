@@ -1,0 +1,243 @@
+/// The rule of `auto`: which engine, and which one next when an answer misses the residuals asked for.
+///
+/// K of chains in a band (cables): augmented-lagrangian, then active-set. Any other K: what each engine would take is
+/// estimated from counts alone, so that the same QP always goes the same way: active-set where few
+/// rows will be active, augmented-lagrangian from a warm start with many, interior-point cold with
+/// many. Whatever misses goes on to interior-point and from there to active-set, the only one that can prove
+/// that rows contradict. docs/solvers.md has the rule and its figures. Runs on the worker in the world.
+#include "engine/dynamics/factor.h"
+#include "engine/solver/work.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+// ns, as measured on one machine; only their ratios matter.
+static const double NS_PIVOT = 2000, NS_PIVOT_SQUARE = 0.16; // of active-set, k rows: a + b k^2
+static const double NS_ROW = 100, NS_PAIR = 0.5, NS_OPERATION = 0.12; // of a factor of K + J'WJ
+static const double MISSED_SHARE = 0.8, PIVOTS_A_ROW = 1.5, PIVOTS_A_ROW_WARM = 0.5;
+
+enum {
+    AUTO_NEWTON_STEPS = 100,
+    SMALL = 400,          // unknowns up to which active-set always comes first
+    INTERIOR_STEPS = 15,  // factors that interior-point takes
+    WARM_STEPS = 4,       // and augmented-lagrangian from a good start
+    WARM_NEWTON_MOST = 25,
+    CHAIN = 3,            // half bandwidth from which nodes are coupled: below, K is that of single bodies
+    PIVOTS_SPARE = 300,   // beyond four times the rows that active-set was expected to hold
+};
+
+/// How far residuals are from acceptance: <= 1 is accepted. A NaN is as far as it gets.
+static double shortfall(const qpc_residuals *residuals, const qpc_solver_options *options) {
+    double a = residuals->natural / options->residual_tolerance;
+    double b = residuals->stat / options->stat_tolerance;
+    double worst = a > b ? a : b;
+    return isfinite(a) && isfinite(b) ? worst : DBL_MAX;
+}
+
+/// K in a band: augmented-lagrangian, then active-set from the multipliers reached.
+static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *options, double *x,
+                             double *lambda, double *r, double *z, qpc_solver_report *report,
+                             qpc_error *err) {
+    size_t n = (size_t)work->qp->n, m = (size_t)work->qp->m;
+    double *first_x = qpc_arena_array(work->arena, n, sizeof *first_x);
+    double *first_lambda = qpc_arena_array(work->arena, m, sizeof *first_lambda);
+    double *warm = qpc_arena_array(work->arena, m, sizeof *warm);
+    if (first_x == NULL || first_lambda == NULL || warm == NULL)
+        return QPC_SOLVER_MEMORY(err, work);
+    memcpy(warm, lambda, m * sizeof *lambda);
+    // A few dozen Newton steps, some more for many rows: where it needs more, active-set is the faster one.
+    qpc_solver_options bounded = *options;
+    if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS + work->qp->m / 8;
+    qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
+    if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
+    if (options->max_iterations > 0 && report->iterations >= options->max_iterations) return status; // all it was given
+
+    // Keep what it reached: the best of both is the answer.
+    memcpy(first_x, x, n * sizeof *x);
+    memcpy(first_lambda, lambda, m * sizeof *lambda);
+    qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
+    double first_short = shortfall(&residuals, options), largest = 0;
+    qpc_solver_report first = *report;
+
+    // Multipliers of rows that contradict run away: start afresh from those. Where the first engine
+    // hardly began, its multipliers say nothing yet.
+    for (size_t i = 0; i < m; i++) {
+        double l = fabs(lambda[i]) * work->kt[i];
+        if (!(l <= largest)) largest = l;
+    }
+    if (!(largest <= 1e6 * work->scale)) memset(lambda, 0, m * sizeof *lambda);
+    if (first.iterations <= 1) memcpy(lambda, warm, m * sizeof *lambda);
+    *report =
+        (qpc_solver_report){.iterations = first.iterations, .factorizations = first.factorizations};
+    qpc_solver_options rest = *options;
+    if (rest.max_iterations > 0) rest.max_iterations -= first.iterations;
+    status = qpc_active_set_run(work, &rest, NULL, x, lambda, report, err);
+    report->fell_back = true;
+    if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
+
+    // What decides is the residuals: out of better steps may be good enough, and its own optimum
+    // may be short of what was asked.
+    residuals = qpc_work_residuals(work, x, lambda, r, z);
+    double second_short = shortfall(&residuals, options);
+    if (second_short <= 1) {
+        report->outcome = QPC_OUTCOME_OPTIMAL;
+        return QPC_OK;
+    }
+    if (report->outcome == QPC_OUTCOME_OPTIMAL) report->outcome = QPC_OUTCOME_STALLED;
+    if (first_short < second_short) {
+        memcpy(x, first_x, n * sizeof *x);
+        memcpy(lambda, first_lambda, m * sizeof *lambda);
+        report->engine = first.engine;
+        report->outcome = first_short <= 1 ? QPC_OUTCOME_OPTIMAL : first.outcome;
+    }
+    return QPC_OK;
+}
+
+// ---- any other K ----
+
+/// Operations of a factorisation of K: K + J'WJ takes as many at least.
+static double operations(const qpc_linsys *K) {
+    double n = K->n, w = (K->kind == QPC_LINSYS_BAND ? K->bandwidth : K->width) + 1;
+    if (K->kind == QPC_LINSYS_BAND) return n * w * w;
+    switch (K->method) {
+    case QPC_LINSYS_BY_BAND: return n * w * w;
+    case QPC_LINSYS_BY_DENSE: return n * n * n / 3;
+    case QPC_LINSYS_BY_CHOLMOD: break;
+    }
+    return qpc_factor_operations(K->sparse);
+}
+
+typedef struct estimate {
+    double active_set, factor; // ns: active-set as a whole, one factor of K + J'WJ
+    double rows;               // rows that active-set would hold
+} estimate;
+
+static estimate estimate_of(const qpc_work *work, int32_t warm) {
+    const qpc_qp *qp = work->qp;
+    double pairs = 0, k = warm > 0 ? warm : MISSED_SHARE * work->missed;
+    for (int32_t i = 0; i < qp->m; i++) {
+        double width = qp->row_start[i + 1] - qp->row_start[i];
+        pairs += width * width;
+    }
+    if (k > qp->n) k = qp->n;
+    double pivots = k * (warm > 0 ? PIVOTS_A_ROW_WARM : PIVOTS_A_ROW);
+    return (estimate){.active_set = pivots * (NS_PIVOT + NS_PIVOT_SQUARE * k * k),
+                      .factor = NS_ROW * ((double)qp->n + qp->m) + NS_PAIR * pairs +
+                                NS_OPERATION * operations(qp->sys),
+                      .rows = k};
+}
+
+typedef struct trial { // one engine after the other on the same QP
+    const qpc_work *work;
+    const qpc_solver_options *options;
+    double *x, *lambda, *r, *z, *best_x, *best_lambda;
+    double best;               // shortfall of best_x
+    qpc_solver_id engine;      // whose it is
+    qpc_outcome outcome;
+    qpc_solver_report *report; // of all of them
+    int32_t tried;
+    bool over;                 // there is an answer, a proof, or nothing left of the budget
+} trial;
+
+static void add_report(trial *t, const qpc_solver_report *one) {
+    qpc_solver_report *all = t->report;
+    all->outcome = one->outcome;
+    all->engine = one->engine;
+    all->iterations += one->iterations;
+    all->restored += one->restored;
+    all->adds += one->adds;
+    all->drops += one->drops;
+    all->exchanges += one->exchanges;
+    all->rebuilds += one->rebuilds;
+    all->implied = one->implied;
+    all->factorizations += one->factorizations;
+    all->conflict_count = one->conflict_count;
+    memcpy(all->conflict_row, one->conflict_row, sizeof all->conflict_row);
+    all->fell_back = t->tried++ > 0;
+}
+
+/// One engine from the multipliers in lambda, with at most `most` iterations (0: its own bound).
+static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error *err) {
+    const qpc_work *work = t->work;
+    qpc_solver_options options = *t->options;
+    if (options.max_iterations > 0) options.max_iterations -= t->report->iterations;
+    if (most > 0 && (options.max_iterations <= 0 || most < options.max_iterations)) options.max_iterations = most;
+    qpc_solver_report one = {0};
+    qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
+    qpc_status st;
+    if (id == QPC_SOLVER_ACTIVE_SET)
+        st = qpc_active_set_run(work, &options, NULL, t->x, t->lambda, &one, err);
+    else if (id == QPC_SOLVER_INTERIOR_POINT)
+        st = qpc_interior_point_run(work, &options, t->x, t->lambda, &one, err);
+    else
+        st = qpc_augmented_lagrangian_run(work, &options, true, t->x, t->lambda, &one, err);
+    qpc_arena_rewind(work->arena, mark);
+    if (st != QPC_OK) return st;
+    // What decides is the residuals: an engine out of steps may be good enough, an optimum of its own short.
+    qpc_residuals residuals = qpc_work_residuals(work, t->x, t->lambda, t->r, t->z);
+    double now = shortfall(&residuals, t->options);
+    bool optimal = one.outcome == QPC_OUTCOME_OPTIMAL, proof = one.outcome == QPC_OUTCOME_INFEASIBLE;
+    bool good = !proof && now <= 1 && (optimal || qpc_work_accepts(&residuals, t->options, 1));
+    if (good)
+        one.outcome = QPC_OUTCOME_OPTIMAL;
+    else if (optimal)
+        one.outcome = QPC_OUTCOME_STALLED;
+    if (proof || good || now < t->best || t->tried == 0) {
+        t->best = now;
+        t->engine = one.engine;
+        t->outcome = one.outcome;
+        memcpy(t->best_x, t->x, (size_t)work->qp->n * sizeof(double));
+        memcpy(t->best_lambda, t->lambda, (size_t)work->qp->m * sizeof(double));
+    }
+    add_report(t, &one);
+    bool spent = t->options->max_iterations > 0 && t->report->iterations >= t->options->max_iterations;
+    t->over = proof || good || spent;
+    return QPC_OK;
+}
+
+/// Multipliers that ran away, as those of rows that contradict do, say nothing: none then.
+static void tame(const trial *t) {
+    double largest = 0;
+    for (int32_t i = 0; i < t->work->qp->m; i++) {
+        double l = fabs(t->lambda[i]) * t->work->kt[i];
+        if (!(l <= largest)) largest = l;
+    }
+    if (!(largest <= 1e6 * t->work->scale)) memset(t->lambda, 0, (size_t)t->work->qp->m * sizeof(double));
+}
+
+static qpc_status run_any(trial *t, qpc_error *err) {
+    const qpc_qp *qp = t->work->qp;
+    int32_t warm = 0;
+    for (int32_t i = 0; i < qp->m; i++) warm += t->lambda[i] != 0;
+    estimate e = estimate_of(t->work, warm);
+    bool few = qp->n <= SMALL || e.active_set <= e.factor * (warm > 0 ? WARM_STEPS : INTERIOR_STEPS);
+    qpc_status st = QPC_OK;
+    if (few) // the estimate may be far off where rows push each other in: it is bounded then
+        st = try_engine(t, QPC_SOLVER_ACTIVE_SET, qp->n <= SMALL ? 0 : (int32_t)(4 * e.rows) + PIVOTS_SPARE, err);
+    else if (warm > 0)
+        st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, WARM_NEWTON_MOST, err);
+    if (st == QPC_OK && !t->over) st = try_engine(t, QPC_SOLVER_INTERIOR_POINT, 0, err);
+    if (st != QPC_OK || t->over) return st;
+    tame(t);
+    return try_engine(t, QPC_SOLVER_ACTIVE_SET, 0, err);
+}
+
+qpc_status qpc_auto_run(const qpc_work *work, const qpc_solver_options *options, double *x, double *lambda,
+                        double *r, double *z, qpc_solver_report *report, qpc_error *err) {
+    const qpc_linsys *K = work->qp->sys;
+    if (K->kind == QPC_LINSYS_BAND && (K->bandwidth >= CHAIN || K->n <= CHAIN))
+        return run_banded(work, options, x, lambda, r, z, report, err);
+    size_t n = (size_t)work->qp->n, m = (size_t)work->qp->m;
+    trial t = {.work = work, .options = options, .x = x, .lambda = lambda, .r = r, .z = z, .report = report};
+    t.best_x = qpc_arena_array(work->arena, n, sizeof(double));
+    t.best_lambda = qpc_arena_array(work->arena, m, sizeof(double));
+    if (t.best_x == NULL || t.best_lambda == NULL) return QPC_SOLVER_MEMORY(err, work);
+    qpc_status st = run_any(&t, err);
+    if (st != QPC_OK) return st;
+    memcpy(x, t.best_x, n * sizeof *x);
+    memcpy(lambda, t.best_lambda, m * sizeof *lambda);
+    report->engine = t.engine;
+    report->outcome = t.outcome;
+    return QPC_OK;
+}
