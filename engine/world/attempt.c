@@ -12,6 +12,8 @@
 
 static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
+static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
+static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
@@ -35,6 +37,19 @@ static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->active = s->active;
 }
 
+/// What is left of the step's budget, at least one iteration; 0: there is no budget.
+static int32_t budget_left(const qpc_world *w) {
+    if (w->solver.budget <= 0) return 0;
+    int64_t left = w->solver.budget - w->report->solver_iterations - w->report->set_changes;
+    return left > 1 ? (int32_t)left : 1;
+}
+
+static void note_budget(qpc_world *w, qpc_trial *t) {
+    if (w->solver.budget <= 0 || w->report->solver_iterations + w->report->set_changes < w->solver.budget) return;
+    t->exhausted = t->last_pass = true;
+    w->report->exhausted = 1;
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda). Rows that contradict end a bold
 /// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
 static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) {
@@ -47,23 +62,26 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
     options.stat_tolerance = STAT_TOLERANCE;
     options.perturbation = w->solver.perturbation;
     if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
+    int32_t budget = budget_left(w);
+    if (budget > 0 && (options.max_iterations == 0 || budget < options.max_iterations)) options.max_iterations = budget;
     qpc_status st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);
-    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious) {
+    note_budget(w, t);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious && !t->exhausted) {
         t->contradiction = true;
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;
     }
     // First nothing is pushed out any more: but for what is driven, standing still would do then.
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
         if (!qpc_step_drop_pushes(w, level, &t->relaxation)) continue;
         t->relaxed = true;
         st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
         if (st == QPC_OK) count_solve(w->report, &report);
     }
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
         double largest = 0.0;
-        if (++t->relaxations > MOST_RELAXATIONS) { // passes that go on contradicting: acceptance decides
+        if (++t->relaxations > MOST_RELAXATIONS || budget > 0) { // passes that go on contradicting: acceptance decides; nor in bounded time
             t->last_pass = true;
             break;
         }
@@ -82,6 +100,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
     // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
     if (report.outcome == QPC_OUTCOME_ITERATION_LIMIT && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
+    note_budget(w, t);
     t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
     for (int32_t i = 0; i < 3 * w->free_count; i++)
         if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);
@@ -120,13 +139,13 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
     return sum;
 }
 
-/// Move from dv towards dv_try as far as the merit falls. Returns the largest change of a velocity, and
-/// whether the whole way was gone.
-static double backtrack(qpc_world *w, double h, bool *ret_full) {
+/// Move from dv towards dv_try, by the part `most` or as far below it as the merit falls. Returns the largest
+/// change of a velocity that the part `most` would be, and whether the whole way was gone.
+static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
     int32_t n = 3 * w->free_count;
     double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv);
     double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
-    double alpha = 1.0;
+    double alpha = most;
     for (int32_t i = 0; i < MAX_BACKTRACKS; i++, alpha *= 0.5) {
         for (int32_t k = 0; k < n; k++) w->dv_best[k] = w->dv[k] + alpha * (w->dv_try[k] - w->dv[k]);
         if (alpha == 1.0) memcpy(w->dv_best, w->dv_try, (size_t)n * sizeof(double));
@@ -172,12 +191,12 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (t->cautious) {
         st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
         w->near_valid = st == QPC_OK;
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x, w->v, -1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
         memset(w->dv, 0, 3 * (size_t)w->free_count * sizeof(double));
         place_end(w, t->h, w->dv);
         st = detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
     if (st == QPC_OK) st = solve(w, t, w->dv, err);
@@ -185,19 +204,23 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     return st;
 }
 
-/// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles.
+/// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles. Where rows
+/// change from iterate to iterate (strain limits, folds) it can go back and forth between two points, each better
+/// than the other by its own rows: then steps are damped, and the QP's answer is taken once it settles.
 static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, qpc_error *err) {
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
-    double change = HUGE_VAL;
+    double change = HUGE_VAL, most = 1.0;
     while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
         if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
         if (st == QPC_OK) st = solve(w, t, w->dv_try, err);
         if (st != QPC_OK || t->contradiction) return st;
-        change = backtrack(w, t->h, &full);
+        double last = change;
+        change = backtrack(w, t->h, most, &full) / most;
+        if (change > SETTLING * last) most = fmax(LEAST_DAMPED, 0.5 * most);
         place_end(w, t->h, w->dv);
     }
     if (full) return QPC_OK;
