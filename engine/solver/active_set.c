@@ -17,11 +17,14 @@
 
 #include <string.h>
 
+static const double NEARLY = 0.3; // of the worst violation seen at the last look at all rows
+
 enum {
     REFRESH_EVERY = 50,   // major steps between recomputations of x from lambda
     NO_RISE_REBUILD = 30, // major steps without rise of the dual objective
     NO_RISE_STOP = 120,
     FIRST_CAPACITY = 64,
+    BLOCK_MOST = 1 << 20, // doubles
 };
 
 /// x = K^-1 (b - J'lambda), once refined.
@@ -56,30 +59,64 @@ void qpc_das_drop(qpc_das *s, int32_t place) {
     }
 }
 
-/// The most violated row outside W (in units of kt), or the first by key and number; -1 if all
-/// hold.
-static int32_t choose(const qpc_das *s) {
-    const qpc_qp *qp = s->qp;
+/// How far row i outside W is violated, in units of kt; 0 if it holds.
+static double depth_of(const qpc_das *s, int32_t i, double least) {
+    if (s->state[i] != QPC_ROW_OUT) return 0;
+    double violation = qpc_das_excess(s, i);
+    if (s->qp->equality[i]) violation = fabs(violation);
+    if (!(violation > 0)) return 0;
+    double depth = violation / s->work->kt[i];
+    return depth >= least && violation > qpc_das_tolerance(s, i) ? depth : 0;
+}
+
+static bool key_before(const qpc_qp *qp, int32_t a, int32_t b) {
+    return qp->key[a] != qp->key[b] ? qp->key[a] < qp->key[b] : a < b;
+}
+
+/// The first violated row by key and number.
+static int32_t choose_first(const qpc_das *s) {
+    int32_t best = -1;
+    for (int32_t i = 0; i < s->qp->m; i++)
+        if (depth_of(s, i, 0) > 0 && (best < 0 || key_before(s->qp, i, best))) best = i;
+    return best;
+}
+
+/// The most violated row outside W (in units of kt; the first by key and number among equals), -1 if all hold. A
+/// look at all rows keeps the few most violated ones: these are asked first while they are nearly as bad as the
+/// worst one was.
+static int32_t choose(qpc_das *s) {
+    if (s->least_index) return choose_first(s);
     int32_t best = -1;
     double most = 0;
-    for (int32_t i = 0; i < qp->m; i++) {
-        if (s->state[i] != QPC_ROW_OUT) continue;
-        double violation = qpc_das_excess(s, i);
-        if (qp->equality[i]) violation = fabs(violation);
-        if (!(violation > 0)) continue;
-        double depth = violation / s->work->kt[i];
-        bool better;
-        if (best < 0)
-            better = true;
-        else if (s->least_index || depth == most)
-            better = qp->key[i] < qp->key[best] || (qp->key[i] == qp->key[best] && i < best);
-        else
-            better = depth > most;
-        if (!better || violation <= qpc_das_tolerance(s, i)) continue;
+    for (int32_t k = 0; k < s->near_count; k++) {
+        double depth = depth_of(s, s->near[k], NEARLY * s->near_most);
+        if (!(depth > 0) || depth < most || (depth == most && !key_before(s->qp, s->near[k], best))) continue;
         most = depth;
-        best = i;
+        best = s->near[k];
     }
-    return best;
+    if (best >= 0) return best;
+    double depths[QPC_DAS_NEAR];
+    int32_t count = 0;
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        double depth = depth_of(s, i, count == QPC_DAS_NEAR ? depths[count - 1] : 0);
+        if (!(depth > 0)) continue;
+        int32_t k = count;
+        if (count < QPC_DAS_NEAR)
+            count++;
+        else if (depth == depths[--k] && !key_before(s->qp, i, s->near[k]))
+            continue;
+        for (; k > 0 && (depth > depths[k - 1] || (depth == depths[k - 1] && key_before(s->qp, i, s->near[k - 1])));
+             k--) {
+            depths[k] = depths[k - 1];
+            s->near[k] = s->near[k - 1];
+        }
+        depths[k] = depth;
+        s->near[k] = i;
+    }
+    s->near_count = count;
+    s->near_most = count > 0 ? depths[0] : 0;
+    s->near_solved = 0;
+    return count > 0 ? s->near[0] : -1;
 }
 
 /// The last digits: lambda to the stationary point of W, and x along with it by the change of
@@ -112,14 +149,19 @@ static bool allocate(qpc_das *s, qpc_arena *arena) {
     s->y = qpc_arena_array(arena, places, sizeof(double));
     s->r = qpc_arena_array(arena, places, sizeof(double));
     s->e = qpc_arena_array(arena, places, sizeof(double));
-    size_t lanes = qpc_das_columns(s->qp->sys) ? QPC_DAS_COLUMNS : QPC_LINSYS_BLOCK;
-    s->block = qpc_arena_array(arena, n * lanes, sizeof(double));
+    s->lanes = QPC_LINSYS_BLOCK;
+    if (qpc_das_columns(s->qp->sys)) { // for many unknowns fewer at once, so that memory stays that of K
+        s->lanes = QPC_DAS_COLUMNS;
+        while (s->lanes > QPC_DAS_NEAR && n * (size_t)s->lanes > BLOCK_MOST) s->lanes /= 2;
+    }
+    s->block = qpc_arena_array(arena, n * (size_t)s->lanes, sizeof(double));
+    s->near_z = qpc_das_columns(s->qp->sys) ? qpc_arena_array(arena, n * QPC_DAS_NEAR, sizeof(double)) : s->block;
     s->a_diag = qpc_arena_array(arena, m, sizeof(double));
     s->weight = qpc_arena_array(arena, m, sizeof(double));
     s->state = qpc_arena_array(arena, m, sizeof(uint8_t));
     s->list = qpc_arena_array(arena, m + 1, sizeof(int32_t));
     return s->z != NULL && s->q != NULL && s->w != NULL && s->y != NULL && s->r != NULL &&
-           s->e != NULL && s->block != NULL && s->a_diag != NULL && s->weight != NULL && s->state != NULL &&
+           s->e != NULL && s->block != NULL && s->near_z != NULL && s->a_diag != NULL && s->weight != NULL && s->state != NULL &&
            s->list != NULL && qpc_delassus_init(&s->del, arena, capacity);
 }
 
@@ -141,7 +183,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
     report->engine = QPC_SOLVER_ACTIVE_SET;
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
 
-    bool warm = false;
+    int32_t warm = 0;
     for (int32_t i = 0; i < qp->m; i++) {
         s.a_diag[i] = 0;
         s.state[i] = work->kt2[i] > 0 ? QPC_ROW_OUT : QPC_ROW_EMPTY;
@@ -153,7 +195,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
                 report->conflict_row[report->conflict_count++] = i;
             }
         } else if (qp->equality[i] || lambda[i] > 0) {
-            warm = true;
+            warm++;
         }
     }
     if (report->outcome == QPC_OUTCOME_INFEASIBLE) {
@@ -161,7 +203,13 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
         return QPC_OK;
     }
-    if (warm) {
+    if (warm > QPC_DAS_ROWS_MOST) { // a case for the other engines: x of these multipliers is what there is
+        qpc_das_refresh(&s, false);
+        report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+        report->active = qpc_work_active(qp, lambda);
+        return QPC_OK;
+    }
+    if (warm > 0) {
         if (!qpc_das_build(&s)) return QPC_SOLVER_MEMORY(err, work);
     } else {
         for (int32_t i = 0; i < qp->m; i++) lambda[i] = 0;
@@ -181,7 +229,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
             if (polished++ == 3 || choose(&s) < 0) break;
             continue;
         }
-        if ((int64_t)report->adds + report->drops + major >= limit) {
+        if ((int64_t)report->adds + report->drops + major >= limit || s.del.count >= QPC_DAS_ROWS_MOST) {
             report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
             break;
         }

@@ -12,7 +12,11 @@
 #define QPC_DAS_FEASIBLE 1e-11  // rows hold when viol <= this kt S, or at round-off
 #define QPC_DAS_DEPENDENT 1e-14 // d / a_pp of a row nearly in the span of W
 
-enum { QPC_DAS_COLUMNS = 32 }; // right-hand sides of a block solve where K is sparse
+enum {
+    QPC_DAS_COLUMNS = 32, // right-hand sides of a block solve where they go by columns
+    QPC_DAS_NEAR = 8,     // rows kept of a look at all
+    QPC_DAS_ROWS_MOST = 4096, // in W: seconds and 70 MB; beyond, the other engines are better anyway
+};
 
 typedef enum qpc_row_state { QPC_ROW_OUT, QPC_ROW_WORKING, QPC_ROW_IMPLIED, QPC_ROW_EMPTY } qpc_row_state;
 
@@ -24,11 +28,16 @@ typedef struct qpc_das {
     double *x, *lambda; // (n), (m)
     double *z, *q, *w;  // (n) K^-1 J_p', J_p' - J_W' r, K^-1 q
     double *y, *r, *e;  // (n + 2) by place in W: L^-1 J_W z, r, scratch. W is independent: count <= n
-    double *block;      // right-hand sides of a block solve: (n x 4), or 32 columns of n
+    double *block;      // right-hand sides of a block solve: (n x lanes), or `lanes` columns of n
+    int32_t lanes;
     double *a_diag;     // (m) A_ii of rows that have been looked at, else 0
     double *weight;     // (m) what sorts a list
     uint8_t *state;     // (m) enum qpc_row_state
     int32_t *list;      // (m + 1) candidates
+    int32_t near[QPC_DAS_NEAR]; // the most violated rows at the last look at all
+    int32_t near_count, near_solved; // those, and how many have their K^-1 J_i' in near_z
+    double near_most;   // the worst violation then, in units of kt
+    double *near_z;     // (near_solved columns of n), where block solves go by columns
     double scale;
     int32_t max_count; // most rows W may hold
     int32_t implied;   // rows in that state now

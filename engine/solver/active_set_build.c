@@ -133,7 +133,7 @@ static bool build_row(qpc_das *s, int32_t row, column v, int32_t *count_as) {
 static bool build_list(qpc_das *s, int32_t from, int32_t count, int32_t *count_as) {
     const qpc_qp *qp = s->qp;
     bool lanes_apart = !qpc_das_columns(qp->sys);
-    int32_t n = qp->n, width = lanes_apart ? QPC_LINSYS_BLOCK : QPC_DAS_COLUMNS;
+    int32_t n = qp->n, width = s->lanes;
     // Lanes side by side, or column after column.
     int32_t stride = lanes_apart ? QPC_LINSYS_BLOCK : 1, apart = lanes_apart ? 1 : n;
     for (int32_t first = 0; first < count; first += width) {
@@ -260,7 +260,8 @@ bool qpc_das_guess(qpc_das *s, int64_t budget) {
     qpc_solver_report *report = s->report;
     for (int32_t round = 0; round < GUESS_ROUNDS; round++) {
         int32_t count = list_violated(s), adds = report->adds, drops = report->drops;
-        int64_t left = budget - adds - drops;
+        int64_t left = budget - adds - drops, room = QPC_DAS_ROWS_MOST - s->del.count;
+        if (room < left) left = room;
         if (count > left) count = left > 0 ? (int32_t)left : 0;
         if (count < GUESS_LEAST) break;
         if (round == 0 && count < s->del.count / 2) break; // a warm start that is nearly right

@@ -9,14 +9,31 @@ static const double NOISE = 1e-26;       // d / a_pp that may be round-off of ze
 static const double FAR = 100;           // no answer is further off than this many S
 static const double HUGE_PUSH = 1e8;     // lambda kt / S whose round-off would show in K x + J'lambda
 
-enum { REFINE_MOST = 6 };
+enum {
+    REFINE_MOST = 6,
+    NEAR_LEAST = 3, // rows from which on a block solve pays
+};
 
-/// z, a_pp of row p.
+/// z, a_pp of row p. Where a block of right-hand sides is cheaper, the other rows of the last look at all get
+/// theirs along with it: most of them are pushed next.
 static double look_at(qpc_das *s, int32_t p) {
-    memset(s->z, 0, (size_t)s->qp->n * sizeof(double));
-    qpc_row_add(s->qp, p, 1, s->z);
-    qpc_linsys_solve(s->qp->sys, s->z, s->z);
-    return s->a_diag[p] = qpc_row_dot(s->qp, p, s->z) + qpc_das_shift(s, p);
+    const qpc_qp *qp = s->qp;
+    int64_t n = qp->n;
+    if (qpc_das_columns(qp->sys) && s->near_solved == 0 && s->near_count >= NEAR_LEAST) {
+        memset(s->near_z, 0, (size_t)n * (size_t)s->near_count * sizeof(double));
+        for (int32_t k = 0; k < s->near_count; k++) qpc_row_add(qp, s->near[k], 1, s->near_z + k * n);
+        if (qpc_linsys_solve_many(qp->sys, s->near_z, s->near_count, NULL) == QPC_OK) s->near_solved = s->near_count;
+    }
+    int32_t at = 0;
+    while (at < s->near_solved && s->near[at] != p) at++;
+    if (at < s->near_solved) {
+        memcpy(s->z, s->near_z + at * n, (size_t)n * sizeof(double));
+    } else {
+        memset(s->z, 0, (size_t)n * sizeof(double));
+        qpc_row_add(qp, p, 1, s->z);
+        qpc_linsys_solve(qp->sys, s->z, s->z);
+    }
+    return s->a_diag[p] = qpc_row_dot(qp, p, s->z) + qpc_das_shift(s, p);
 }
 
 /// r, q, w and d of row p against W (z is there). *ret_error: what J_W w should be and is not,

@@ -6,9 +6,19 @@
 
 #include <stdint.h>
 
+/// Inner loops by instruction set; all give the same bits.
+typedef struct qpc_delassus_loops {
+    double (*dot)(const double *a, const double *b, int32_t count);
+    void (*take4)(const double *a, const double *b, const double *c, const double *d, const double *t, double *y,
+                  int32_t count); // y -= t[0] a + .. + t[3] d
+} qpc_delassus_loops;
+/// 0, 1, ..: the sets from narrow to wide, NULL where the processor has it not; -1: the widest.
+const qpc_delassus_loops *qpc_delassus_loops_of(int32_t set);
+
 /// Packed: row i of L at i (i + 1) / 2, unit diagonal not stored, D in its place.
 typedef struct qpc_delassus {
     qpc_arena *arena;
+    const qpc_delassus_loops *loops;
     int32_t count, capacity;
     int32_t *row;     // (count) rows of J in the order of the factor
     double *factor;   // packed

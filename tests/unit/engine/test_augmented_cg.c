@@ -57,6 +57,60 @@ static void the_perturbation_costs_what_it_says(void **state) {
     assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
 }
 
+static void the_perturbation_is_absolute_or_relative_to_the_row(void **state) {
+    (void)state;
+    // The paper's L is one number for every row, so the error depends on the masses: 1e-3 is harmless beside
+    // kt^2 = 1 and swamps kt^2 = 1e-4 (a body of 10 t). Relative to kt^2 the error is the same for both.
+    for (int32_t heavy = 0; heavy < 2; heavy++) {
+        double mass = heavy ? 1e4 : 1;
+        memset(&small.K, 0, sizeof small.K);
+        memset(&small.J, 0, sizeof small.J);
+        small.n = 1;
+        small.m = 1;
+        small.K[0][0] = mass;
+        small.b[0] = mass; // free: 1 m/s
+        small.J[0][0] = 1;
+        small.c[0] = 0;
+        double x[1], l[1] = {0};
+        solve(smallqp_build(&small), 1e-3, x, l);
+        double want = heavy ? 10.0 / 11 : 1e-3 / (1 + 1e-3); // L / (L + 1 / mass)
+        assert_near(x[0], want, 1e-9);
+        l[0] = 0;
+        solve(&small.qp, -1e-3, x, l);
+        assert_near(x[0], 1e-3 / (1 + 1e-3), 1e-9);
+    }
+}
+
+static void a_row_that_toggles_is_left_out_for_good(void **state) {
+    (void)state;
+    // Two bodies of mass ratio 1e4 between two walls, rows nearly parallel: with the block exchange of
+    // Algorithm 1 some rows come and go, until the watch list of section 7.2 ends that: at most a few of its
+    // rows happen to hold all the same, and the report tells.
+    qpb_problem p;
+    int32_t watched = 0, short_of = 0;
+    const char *const names[] = {"needles_30x8", "rand_060", "stack_10_1e4", "rand_030_m400"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        instance_load(names[k], &p);
+        double *x = calloc((size_t)p.qp.n, sizeof *x), *l = calloc((size_t)p.qp.m, sizeof *l);
+        qpc_solver_report report = solve(&p.qp, -1e-9, x, l);
+        watched += report.implied;
+        if (report.implied > 0) {
+            short_of += report.outcome != QPC_OUTCOME_OPTIMAL;
+            assert_true(report.adds + report.drops >= 4 * report.implied); // each of them came and went more than three times
+        }
+        // The same QP by active-set: nothing is left out.
+        memset(l, 0, (size_t)p.qp.m * sizeof *l);
+        qpc_error err = {0};
+        qpc_solver_options options = instance_options();
+        assert_ok(qpc_solve(QPC_SOLVER_ACTIVE_SET, &p.qp, &options, &arena, x, l, &report, &err), &err);
+        instance_check(&p, x, l, &arena);
+        free(x);
+        free(l);
+        qpb_free(&p);
+    }
+    assert_true(watched > 0 && short_of > 0);
+}
+
 static void every_answer_is_finite_and_honest(void **state) {
     (void)state;
     const char *const names[] = {"cable_100_soft", "seq_cable_05",  "stack_03",
@@ -100,6 +154,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_problem_is_solved),
         cmocka_unit_test(the_perturbation_costs_what_it_says),
+        cmocka_unit_test(the_perturbation_is_absolute_or_relative_to_the_row),
+        cmocka_unit_test(a_row_that_toggles_is_left_out_for_good),
         cmocka_unit_test(every_answer_is_finite_and_honest),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
