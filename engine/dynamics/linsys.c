@@ -145,6 +145,7 @@ void qpc_linsys_fini(qpc_linsys *sys) {
 }
 
 void qpc_linsys_clear(qpc_linsys *sys) {
+    sys->factored = false;
     int64_t count;
     const double *value = qpc_linsys_values(sys, &count);
     if (count > 0) memset((sys->kind == QPC_LINSYS_BAND ? sys->band : sys->value), 0, (size_t)count * sizeof *value);
@@ -205,13 +206,22 @@ static qpc_status factor_sparse(qpc_linsys *sys, qpc_error *err) {
     return not_positive(qpc_band_factor(n, w, sys->factor, sys->factor, 0), err);
 }
 
-qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
-    sys->factorizations++;
-    if (sys->kind == QPC_LINSYS_SPARSE) return factor_sparse(sys, err);
+static qpc_status factor_as_band(qpc_linsys *sys, qpc_error *err) {
     int32_t stride = sys->bandwidth + 1;
     for (int32_t i = 0; i < sys->n; i++)
         sys->diagonal[i] = sys->band[(int64_t)i * stride + sys->bandwidth];
     return not_positive(qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor, 0), err);
+}
+
+qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
+    sys->factorizations++;
+    qpc_status st = sys->kind == QPC_LINSYS_SPARSE ? factor_sparse(sys, err) : factor_as_band(sys, err);
+    sys->factored = st == QPC_OK;
+    return st;
+}
+
+qpc_status qpc_linsys_ensure(qpc_linsys *sys, qpc_error *err) {
+    return sys->factored ? QPC_OK : qpc_linsys_factor(sys, err);
 }
 
 static bool by_band(const qpc_linsys *sys, int32_t *ret_width) {

@@ -8,6 +8,8 @@ static const double REDETECTED_DEPTH = 0.1; // of the separation: cap on the pus
 
 // ---- K and b ----
 
+static const double CURVATURE_MOST = 10; // of a limit, in units of a node's own m + h^2 k
+
 /// K[i][j] in the lower band, either order of i and j.
 static double *band_entry(qpc_linsys *sys, int32_t i, int32_t j) {
     if (i < j) return band_entry(sys, j, i);
@@ -51,9 +53,39 @@ static void eliminate_pins(qpc_world *w) {
         }
 }
 
-/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, factored. At the start of a step u = v, sign = -1
+/// The curvature of strain limits that hold (T38): with multiplier lambda the Lagrangian has the second derivative
+/// h lambda (I - nn') / l, the lateral stiffness that the tension in the row gives. Without it a heavily loaded limit is
+/// a string without tension, and the iteration goes from side to side. Vanishes from the optimum with d = 0.
+static void add_limit_curvature(qpc_world *w, double h, const double *x, const double *u, double *Hu) {
+    int32_t i = w->warm_count;
+    while (i > 0 && w->warm_key[i - 1] >> 62 == 3) i--;
+    for (; i < w->warm_count; i++) {
+        int32_t s = (int32_t)(uint32_t)w->warm_key[i], node = 3 * w->spring_node[s];
+        qpc_vec3 n;
+        double length = qpc_spring_direction(w, s, x, &n);
+        double lambda = w->warm_lambda[i] * h / w->warm_h;
+        if (!(length > 0.0)) continue;
+        // Multipliers of rows that contradict run away; a bound keeps them from burying K in round-off.
+        double own = w->mass[w->spring_node[s]] + h * h * w->stiffness[s];
+        double c = fmin(h * lambda / length, CURVATURE_MOST * own), m[3] = {n.x, n.y, n.z}; // adds c (I - nn'), and h^2 H u likewise
+        for (int32_t a = 0; a < 3; a++)
+            for (int32_t b = 0; b < 3; b++) {
+                double v = c * ((a == b ? 1.0 : 0.0) - m[a] * m[b]);
+                if (b <= a) {
+                    qpc_linsys_add(&w->sys, node + a, node + b, v);
+                    qpc_linsys_add(&w->sys, node + 3 + a, node + 3 + b, v);
+                }
+                qpc_linsys_add(&w->sys, node + 3 + a, node + b, -v);
+                double t = v / (h * h) * (u[node + b] - u[node + 3 + b]);
+                Hu[node + a] += t;
+                Hu[node + 3 + a] -= t;
+            }
+    }
+}
+
+/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u. At the start of a step u = v, sign = -1
 /// (eq. 1 of the paper, its misprint corrected); at a Newton iterate u = dv, sign = +1.
-qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign, qpc_error *err) {
+void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign) {
     int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
     int32_t n = 3 * w->free_count;
     memset(w->f, 0, (size_t)n * sizeof(double));
@@ -67,14 +99,12 @@ qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const doub
     if (w->integrator == QPC_IMPLICIT_EULER) {
         memset(w->Hu, 0, (size_t)n * sizeof(double));
         qpc_springs_stiffness(&w->springs, x, u, h, &w->sys, w->Hu);
+        if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
         for (int32_t i = 0; i < n; i++) w->b[i] += sign * h * h * w->Hu[i];
     }
     for (int32_t i = 0; i < n; i++) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
     eliminate_pins(w);
-    qpc_status st = qpc_linsys_factor(&w->sys, err);
-    w->report->factorizations++;
     qpc_lap(&t, &w->report->ns_assemble);
-    return st;
 }
 
 // ---- rows ----
