@@ -49,7 +49,7 @@ enum { DEMO_COUNT = sizeof DEMOS / sizeof DEMOS[0], RUNS_MAX = 31 };
     X(set_changes) X(factorizations) X(solves) X(fallbacks) X(candidates) X(vt_tests) X(ee_tests)  \
     X(hits) X(list_rebuilds) X(allocations)
 #define PHASES(X) X(ns_assemble) X(ns_detect) X(ns_rows) X(ns_solve) X(ns_certify)
-#define WORST(X) X(natural_ratio) X(err) X(energy_step) X(energy_drift)
+#define WORST(X) X(natural_ratio) X(err) X(energy_step) X(energy_drift) X(max_strain)
 
 typedef struct run {
     int64_t steps;

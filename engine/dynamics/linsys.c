@@ -100,6 +100,7 @@ void qpc_linsys_fini(qpc_linsys *sys) {
 }
 
 void qpc_linsys_clear(qpc_linsys *sys) {
+    sys->factored = false;
     int64_t count;
     const double *value = qpc_linsys_values(sys, &count);
     if (count > 0) memset((sys->kind == QPC_LINSYS_BAND ? sys->band : sys->value), 0, (size_t)count * sizeof *value);
@@ -130,11 +131,18 @@ double *qpc_linsys_entry(qpc_linsys *sys, int32_t i, int32_t j) {
     return sys->row[low] == i ? &sys->value[low] : NULL;
 }
 
+qpc_status qpc_linsys_ensure(qpc_linsys *sys, qpc_error *err) {
+    return sys->factored ? QPC_OK : qpc_linsys_factor(sys, err);
+}
+
 qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
     sys->factorizations++;
+    sys->factored = false;
     if (sys->kind == QPC_LINSYS_SPARSE) {
         for (int32_t i = 0; i < sys->n; i++) sys->diagonal[i] = sys->value[sys->start[i]];
-        return qpc_factor_refill(sys->sparse, sys->value, NULL, err);
+        qpc_status st = qpc_factor_refill(sys->sparse, sys->value, NULL, err);
+        sys->factored = st == QPC_OK;
+        return st;
     }
     int32_t stride = sys->bandwidth + 1;
     for (int32_t i = 0; i < sys->n; i++)
@@ -143,6 +151,7 @@ qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
     if (bad >= 0)
         return qpc_fail(err, QPC_ERR_NUMERIC,
                         "K is not positive definite and finite at row %d (node %d)", bad, bad / 3);
+    sys->factored = true;
     return QPC_OK;
 }
 

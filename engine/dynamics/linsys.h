@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum qpc_linsys_kind { QPC_LINSYS_BAND, QPC_LINSYS_SPARSE } qpc_linsys_kind;
@@ -27,6 +28,7 @@ typedef struct qpc_linsys {
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
     double *diagonal; // (n) copy of diag(K)
     int64_t capacity; // doubles allocated in band and in factor each
+    bool factored;    // the factor is that of K as it stands
     uint64_t factorizations, solves; // exact work counts
 } qpc_linsys;
 
@@ -47,6 +49,8 @@ static inline void qpc_linsys_add(qpc_linsys *sys, int32_t i, int32_t j, double 
 const double *qpc_linsys_values(const qpc_linsys *sys, int64_t *ret_count);
 /// Factor of K; QPC_ERR_NUMERIC naming the row if K is not positive definite or not finite.
 qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err);
+/// The same, unless that has been done since qpc_linsys_clear().
+qpc_status qpc_linsys_ensure(qpc_linsys *sys, qpc_error *err);
 /// x = K^-1 rhs; x may be rhs.
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x);
 /// y = K x, from K as stored, not from the factor.

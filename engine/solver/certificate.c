@@ -82,6 +82,11 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
         qpc_arena_rewind(arena, mark);
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", m);
     }
+    qpc_status status = qpc_linsys_ensure(qp->sys, err);
+    if (status != QPC_OK) {
+        qpc_arena_rewind(arena, mark);
+        return status;
+    }
     qpc_certificate out = {.scale = 1e-140};
     qpc_linsys_solve(qp->sys, qp->b, free_dv);
     product(K, free_dv, Kx);

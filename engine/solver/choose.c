@@ -3,6 +3,7 @@
 /// auto: augmented-lagrangian; if the result misses the options' residuals, active-set takes over
 /// from the multipliers reached. Only active-set can prove that rows contradict, so a QP that
 /// the first engine cannot satisfy ends there. Runs on the worker in the world.
+#include "engine/solver/condense.h"
 #include "engine/solver/work.h"
 
 #include <float.h>
@@ -104,9 +105,9 @@ static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *optio
     return QPC_OK;
 }
 
-qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
-                     qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
-                     qpc_error *err) {
+static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
+                                 qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
+                                 qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_solver_report local = {.engine = id};
     uint64_t solves = qp->sys->solves;
@@ -172,6 +173,40 @@ out:
     return status;
 }
 
+qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
+                     qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
+                     qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(arena);
+    qpc_condensed less;
+    bool condensed = false;
+    qpc_status status = qpc_condense(qp, arena, &less, &condensed, err);
+    if (status == QPC_OK && condensed) {
+        double *kept = qpc_arena_array(arena, (size_t)less.qp.n, sizeof *kept);
+        double *x = qpc_arena_array(arena, (size_t)qp->n, sizeof *x);
+        double *l = qpc_arena_array(arena, (size_t)qp->m, sizeof *l);
+        if (kept == NULL || x == NULL || l == NULL) {
+            status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a QP of %d unknowns", qp->n);
+        } else {
+            memcpy(l, lambda, (size_t)qp->m * sizeof *l);
+            status = solve_as_it_is(id, &less.qp, options, arena, kept, l, report, err);
+        }
+        if (status == QPC_OK) {
+            qpc_condensed_expand(&less, kept, x);
+            for (int32_t i = 0; i < qp->n && status == QPC_OK; i++)
+                if (!isfinite(x[i])) status = qpc_fail(err, QPC_ERR_NUMERIC, "%s: the solution is not finite", qpc_solver_name(id));
+        }
+        if (status == QPC_OK) {
+            memcpy(dv, x, (size_t)qp->n * sizeof *dv);
+            memcpy(lambda, l, (size_t)qp->m * sizeof *lambda);
+        }
+    } else if (status == QPC_OK) {
+        status = qpc_linsys_ensure(qp->sys, err);
+        if (status == QPC_OK) status = solve_as_it_is(id, qp, options, arena, dv, lambda, report, err);
+    }
+    qpc_arena_rewind(arena, mark);
+    return status;
+}
+
 // ---- relaxation ----
 
 qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_arena *arena,
@@ -202,7 +237,8 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_ar
     for (size_t i = 0; i < m; i++) zero[i] = lambda[i] = s[i] = 0;
     inner.c = moved;
     memcpy(moved, c, m * sizeof *moved);
-    status = qpc_work_init(&work, &inner, arena, zero, err);
+    status = qpc_linsys_ensure(qp->sys, err);
+    if (status == QPC_OK) status = qpc_work_init(&work, &inner, arena, zero, err);
     if (status != QPC_OK) goto out;
     double least = 0;
     int32_t relaxed = 0;

@@ -12,6 +12,8 @@
 
 static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
+static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
+static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
@@ -120,13 +122,13 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
     return sum;
 }
 
-/// Move from dv towards dv_try as far as the merit falls. Returns the largest change of a velocity, and
-/// whether the whole way was gone.
-static double backtrack(qpc_world *w, double h, bool *ret_full) {
+/// Move from dv towards dv_try, by the part `most` or as far below it as the merit falls. Returns the largest
+/// change of a velocity that the part `most` would be, and whether the whole way was gone.
+static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
     int32_t n = 3 * w->free_count;
     double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv);
     double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
-    double alpha = 1.0;
+    double alpha = most;
     for (int32_t i = 0; i < MAX_BACKTRACKS; i++, alpha *= 0.5) {
         for (int32_t k = 0; k < n; k++) w->dv_best[k] = w->dv[k] + alpha * (w->dv_try[k] - w->dv[k]);
         if (alpha == 1.0) memcpy(w->dv_best, w->dv_try, (size_t)n * sizeof(double));
@@ -172,12 +174,12 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (t->cautious) {
         st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
         w->near_valid = st == QPC_OK;
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x, w->v, -1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
         memset(w->dv, 0, 3 * (size_t)w->free_count * sizeof(double));
         place_end(w, t->h, w->dv);
         st = detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
     if (st == QPC_OK) st = solve(w, t, w->dv, err);
@@ -185,19 +187,23 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     return st;
 }
 
-/// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles.
+/// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles. Where rows
+/// change from iterate to iterate (strain limits, folds) it can go back and forth between two points, each better
+/// than the other by its own rows: then steps are damped, and the QP's answer is taken once it settles.
 static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, qpc_error *err) {
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
-    double change = HUGE_VAL;
+    double change = HUGE_VAL, most = 1.0;
     while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) st = qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0, err);
+        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
         if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
         if (st == QPC_OK) st = solve(w, t, w->dv_try, err);
         if (st != QPC_OK || t->contradiction) return st;
-        change = backtrack(w, t->h, &full);
+        double last = change;
+        change = backtrack(w, t->h, most, &full) / most;
+        if (change > SETTLING * last) most = fmax(LEAST_DAMPED, 0.5 * most);
         place_end(w, t->h, w->dv);
     }
     if (full) return QPC_OK;

@@ -51,8 +51,8 @@ static inline void qpc_lap(int64_t *since, int64_t *sum) {
 }
 
 // ---- linearise.c ----
-/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated, factored (T1, T4, T5).
-qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign, qpc_error *err);
+/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.
+void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign);
 /// Length of a spring at x and its unit direction from the second node to the first.
 double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x, qpc_vec3 *ret_n);
 /// n . sum w x of a contact's own points, m.

@@ -8,6 +8,8 @@ static const double REDETECTED_DEPTH = 0.1; // of the separation: cap on the pus
 
 // ---- K and b ----
 
+static const double CURVATURE_MOST = 10; // of a limit, in units of a node's own m + h^2 k
+
 /// K[i][j] as it is stored, either order of i and j; nodes that a spring joins, or one node.
 static double *entry(qpc_linsys *sys, int32_t i, int32_t j) {
     return i < j ? qpc_linsys_entry(sys, j, i) : qpc_linsys_entry(sys, i, j);
@@ -45,9 +47,36 @@ static void eliminate_pins(qpc_world *w) {
         }
 }
 
-/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, factored. At the start of a step u = v, sign = -1
+/// The curvature of strain limits that hold (T38): with multiplier lambda the Lagrangian has the second derivative
+/// h lambda (I - nn') / l, the lateral stiffness that the tension in the row gives. Without it a heavily loaded limit is
+/// a string without tension, and the iteration goes from side to side. Vanishes from the optimum with d = 0.
+static void add_limit_curvature(qpc_world *w, double h, const double *x, const double *u, double *Hu) {
+    int32_t i = w->warm_count;
+    while (i > 0 && w->warm_key[i - 1] >> 62 == 3) i--;
+    for (; i < w->warm_count; i++) {
+        int32_t s = (int32_t)(uint32_t)w->warm_key[i], node = 3 * w->spring_node[s], other = 3 * qpc_springs_other(&w->springs, s);
+        qpc_vec3 n;
+        double length = qpc_spring_direction(w, s, x, &n);
+        double lambda = w->warm_lambda[i] * h / w->warm_h;
+        if (!(length > 0.0)) continue;
+        // Multipliers of rows that contradict run away; a bound keeps them from burying K in round-off.
+        double own = w->mass[w->spring_node[s]] + h * h * w->stiffness[s];
+        double c = fmin(h * lambda / length, CURVATURE_MOST * own), m[3] = {n.x, n.y, n.z}; // adds c (I - nn'), and h^2 H u likewise
+        double add[3][3];
+        for (int32_t a = 0; a < 3; a++)
+            for (int32_t b = 0; b < 3; b++) {
+                add[a][b] = c * ((a == b ? 1.0 : 0.0) - m[a] * m[b]);
+                double t = add[a][b] / (h * h) * (u[node + b] - u[other + b]);
+                Hu[node + a] += t;
+                Hu[other + a] -= t;
+            }
+        qpc_springs_add(&w->springs, s, &w->sys, 1.0, add);
+    }
+}
+
+/// K = M + h^2 H(x), b = h f(x) + sign h^2 H u. At the start of a step u = v, sign = -1
 /// (eq. 1 of the paper, its misprint corrected); at a Newton iterate u = dv, sign = +1.
-qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign, qpc_error *err) {
+void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign) {
     int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
     int32_t n = 3 * w->free_count;
     memset(w->f, 0, (size_t)n * sizeof(double));
@@ -61,6 +90,7 @@ qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const doub
     if (w->integrator == QPC_IMPLICIT_EULER) {
         memset(w->Hu, 0, (size_t)n * sizeof(double));
         qpc_springs_stiffness(&w->springs, x, u, h, &w->sys, w->Hu);
+        if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
         for (int32_t i = 0; i < n; i++) w->b[i] += sign * h * h * w->Hu[i];
     }
     for (int32_t i = 0; i < n; i++) {
@@ -68,10 +98,7 @@ qpc_status qpc_step_assemble(qpc_world *w, double h, const double *x, const doub
         else w->sys.value[w->sys.start[i]] += w->mass[i / 3];
     }
     eliminate_pins(w);
-    qpc_status st = qpc_linsys_factor(&w->sys, err);
-    w->report->factorizations++;
     qpc_lap(&t, &w->report->ns_assemble);
-    return st;
 }
 
 // ---- rows ----

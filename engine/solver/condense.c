@@ -1,0 +1,253 @@
+/// Block elimination of the nodes of a chain that no row touches.
+///
+/// Along a run between kept nodes a and b, node by node from the left. Node i couples to a by F (its row, a's
+/// columns) and to i + 1 by E' (E: row i + 1, column i):
+///
+///     P = D^-1 F,  Q = D^-1 E',  s = D^-1 r
+///     D_a -= F'P,  b_a -= F's,   D_{i+1} -= E Q,  r_{i+1} -= E s,  F_{i+1} = -E P.
+///
+/// Runs on the worker in the world; memory from the arena.
+#include "engine/solver/condense.h"
+
+#include <string.h>
+
+enum {
+    BAND = 5,
+    STRIDE = BAND + 1,
+    NODES_LEAST = 24,
+    BACK = 21,
+};
+static const double KEPT_MOST = 0.7; // of the nodes
+
+typedef struct block {
+    double m[9]; // rows of 3
+} block;
+
+/// L D L' of a symmetric 3x3 block: l10, l20, l21 and the reciprocal pivots.
+typedef struct pivot {
+    double l10, l20, l21, d0, d1, d2;
+} pivot;
+
+static bool good(double d) {
+    return d > 0 && d <= 1.7976931348623157e308;
+}
+
+static bool factor(const block *D, pivot *p) {
+    double a = D->m[0];
+    if (!good(a)) return false;
+    p->d0 = 1 / a;
+    p->l10 = D->m[3] * p->d0;
+    p->l20 = D->m[6] * p->d0;
+    double b = D->m[4] - p->l10 * D->m[3];
+    if (!good(b)) return false;
+    p->d1 = 1 / b;
+    double c = D->m[7] - p->l20 * D->m[3];
+    p->l21 = c * p->d1;
+    double d = D->m[8] - p->l20 * D->m[6] - p->l21 * c;
+    if (!good(d)) return false;
+    p->d2 = 1 / d;
+    return true;
+}
+
+static void solve(const pivot *p, double *x, double *y, double *z) {
+    double b = *y - p->l10 * *x;
+    double c = (*z - p->l20 * *x - p->l21 * b) * p->d2;
+    b = b * p->d1 - p->l21 * c;
+    *x = *x * p->d0 - p->l10 * b - p->l20 * c;
+    *y = b;
+    *z = c;
+}
+
+/// to -= A B (transposed: A' B)
+static void subtract(block *to, const block *A, bool transposed, const block *B) {
+    for (int32_t i = 0; i < 3; i++) {
+        double a0 = transposed ? A->m[i] : A->m[3 * i], a1 = transposed ? A->m[3 + i] : A->m[3 * i + 1],
+               a2 = transposed ? A->m[6 + i] : A->m[3 * i + 2];
+        for (int32_t j = 0; j < 3; j++)
+            to->m[3 * i + j] -= a0 * B->m[j] + a1 * B->m[3 + j] + a2 * B->m[6 + j];
+    }
+}
+
+static void subtract_product(double *to, const block *A, bool transposed, const double *v) {
+    for (int32_t i = 0; i < 3; i++)
+        to[i] -= transposed ? A->m[i] * v[0] + A->m[3 + i] * v[1] + A->m[6 + i] * v[2]
+                            : A->m[3 * i] * v[0] + A->m[3 * i + 1] * v[1] + A->m[3 * i + 2] * v[2];
+}
+
+/// Diagonal block of a node, and the block of its row and the column of the node before.
+static block diagonal_of(const double *band, int32_t node) {
+    const double *r0 = band + (int64_t)node * 3 * STRIDE + BAND, *r1 = r0 + STRIDE, *r2 = r1 + STRIDE;
+    return (block){{r0[0], r1[-1], r2[-2], r1[-1], r1[0], r2[-1], r2[-2], r2[-1], r2[0]}};
+}
+
+static block before_of(const double *band, int32_t node) {
+    const double *r0 = band + (int64_t)node * 3 * STRIDE, *r1 = r0 + STRIDE, *r2 = r1 + STRIDE;
+    return (block){{r0[2], r0[3], r0[4], r1[1], r1[2], r1[3], r2[0], r2[1], r2[2]}};
+}
+
+static void put_diagonal(double *band, int32_t node, const block *D) {
+    double *r0 = band + (int64_t)node * 3 * STRIDE + BAND, *r1 = r0 + STRIDE, *r2 = r1 + STRIDE;
+    r0[0] = D->m[0];
+    r1[-1] = D->m[3];
+    r1[0] = D->m[4];
+    r2[-2] = D->m[6];
+    r2[-1] = D->m[7];
+    r2[0] = D->m[8];
+}
+
+static void put_before(double *band, int32_t node, const block *B) {
+    double *row = band + (int64_t)node * 3 * STRIDE;
+    for (int32_t a = 0; a < 3; a++)
+        for (int32_t c = 0; c < 3; c++) row[a * STRIDE + 2 + c - a] = B->m[3 * a + c];
+}
+
+/// The elimination; -1 or the node without a positive pivot.
+static int32_t eliminate(const qpc_qp *qp, qpc_condensed *c, double *b) {
+    const double *K = qp->sys->band;
+    int32_t left = -1; // last kept node, by its number among the kept
+    block D, F = {{0}}, D_left = {{0}};
+    double r[3];
+    bool between = false; // eliminated nodes since `left`
+    for (int32_t i = 0; i < c->nodes; i++) {
+        block here = diagonal_of(K, i);
+        if (!between) {
+            D = here;
+            memcpy(r, qp->b + 3 * i, sizeof r);
+            if (i > 0) F = before_of(K, i);
+        } else { // D and r hold what the nodes before subtract
+            for (int32_t k = 0; k < 9; k++) D.m[k] += here.m[k];
+            for (int32_t k = 0; k < 3; k++) r[k] += qp->b[3 * i + k];
+        }
+        if (c->place[i] >= 0) {
+            if (left >= 0) {
+                put_diagonal(c->sys.band, left, &D_left);
+                put_before(c->sys.band, left + 1, &F);
+            }
+            left = c->place[i];
+            D_left = D;
+            memcpy(b + 3 * left, r, sizeof r);
+            between = false;
+            continue;
+        }
+        pivot p;
+        if (!factor(&D, &p)) return i;
+        double *back = c->back + (int64_t)i * BACK;
+        block P = F, Q = {{0}};
+        memcpy(back + 18, r, sizeof r);
+        solve(&p, back + 18, back + 19, back + 20);
+        if (left >= 0) {
+            for (int32_t k = 0; k < 3; k++) solve(&p, &P.m[k], &P.m[3 + k], &P.m[6 + k]);
+            subtract(&D_left, &F, true, &P);
+            subtract_product(b + 3 * left, &F, true, back + 18);
+        } else {
+            P = (block){{0}};
+        }
+        D = (block){{0}};
+        r[0] = r[1] = r[2] = 0;
+        F = (block){{0}};
+        if (i + 1 < c->nodes) {
+            block E = before_of(K, i + 1);
+            for (int32_t j = 0; j < 3; j++)
+                for (int32_t k = 0; k < 3; k++) Q.m[3 * j + k] = E.m[3 * k + j];
+            for (int32_t k = 0; k < 3; k++) solve(&p, &Q.m[k], &Q.m[3 + k], &Q.m[6 + k]);
+            subtract(&D, &E, false, &Q);
+            subtract_product(r, &E, false, back + 18);
+            if (left >= 0) subtract(&F, &E, false, &P);
+        }
+        memcpy(back, P.m, sizeof P.m);
+        memcpy(back + 9, Q.m, sizeof Q.m);
+        between = true;
+    }
+    if (left >= 0) put_diagonal(c->sys.band, left, &D_left);
+    return -1;
+}
+
+/// Number the nodes that a row touches.
+static int32_t number_kept(const qpc_qp *qp, int32_t nodes, int32_t *place) {
+    int32_t kept = 0, count = qp->row_start[qp->m];
+    for (int32_t i = 0; i < nodes; i++) place[i] = -1;
+    for (int32_t k = 0; k < count; k++) place[qp->column[k] / 3] = 0;
+    for (int32_t i = 0; i < nodes; i++)
+        if (place[i] == 0) place[i] = kept++;
+    return kept;
+}
+
+qpc_status qpc_condense(const qpc_qp *qp, qpc_arena *arena, qpc_condensed *ret, bool *ret_done,
+                        qpc_error *err) {
+    *ret_done = false;
+    const qpc_linsys *sys = qp->sys;
+    if (sys->kind != QPC_LINSYS_BAND || sys->bandwidth != BAND || qp->n != sys->n || qp->n % 3 != 0 || qp->m <= 0 ||
+        qp->n < 3 * NODES_LEAST)
+        return QPC_OK;
+    qpc_arena_mark mark = qpc_arena_get_mark(arena);
+    qpc_condensed c = {.qp = *qp, .nodes = qp->n / 3};
+    c.place = qpc_arena_array(arena, (size_t)c.nodes, sizeof *c.place);
+    if (c.place == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d unknowns", qp->n);
+    int32_t kept = number_kept(qp, c.nodes, c.place);
+    if (kept == 0 || kept > KEPT_MOST * c.nodes) {
+        qpc_arena_rewind(arena, mark);
+        return QPC_OK;
+    }
+    size_t n = 3 * (size_t)kept, count = (size_t)qp->row_start[qp->m];
+    c.sys = (qpc_linsys){.kind = QPC_LINSYS_BAND, .n = 3 * kept, .bandwidth = kept > 1 ? BAND : 2};
+    size_t stride = (size_t)c.sys.bandwidth + 1;
+    c.back = qpc_arena_array(arena, (size_t)c.nodes * BACK, sizeof(double));
+    c.sys.band = qpc_arena_array(arena, n * STRIDE, sizeof(double));
+    c.sys.factor = qpc_arena_array(arena, n * stride, sizeof(double));
+    c.sys.diagonal = qpc_arena_array(arena, n, sizeof(double));
+    double *b = qpc_arena_array(arena, n, sizeof(double));
+    int32_t *column = qpc_arena_array(arena, count, sizeof *column);
+    if (c.back == NULL || c.sys.band == NULL || c.sys.factor == NULL || c.sys.diagonal == NULL || b == NULL ||
+        column == NULL) {
+        qpc_arena_rewind(arena, mark);
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d unknowns", qp->n);
+    }
+    memset(c.sys.band, 0, n * STRIDE * sizeof(double));
+    int32_t bad = eliminate(qp, &c, b);
+    if (bad >= 0) {
+        qpc_arena_rewind(arena, mark);
+        return qpc_fail(err, QPC_ERR_NUMERIC, "K is not positive definite and finite at node %d", bad);
+    }
+    if (kept == 1) // half bandwidth 2: rows of three
+        for (int32_t i = 0; i < 3; i++) memmove(c.sys.band + 3 * i, c.sys.band + STRIDE * i + 3, 3 * sizeof(double));
+    for (size_t k = 0; k < count; k++) column[k] = 3 * c.place[qp->column[k] / 3] + qp->column[k] % 3;
+    qpc_status st = qpc_linsys_factor(&c.sys, err);
+    if (st != QPC_OK) {
+        qpc_arena_rewind(arena, mark);
+        return st;
+    }
+    c.qp.n = 3 * kept;
+    c.qp.b = b;
+    c.qp.column = column;
+    *ret = c;
+    ret->qp.sys = &ret->sys;
+    *ret_done = true;
+    return QPC_OK;
+}
+
+void qpc_condensed_expand(const qpc_condensed *c, const double *kept, double *x) {
+    // Back from the right; an eliminated node knows its right neighbour then. Its kept node on the left: from
+    // a sweep in front.
+    static const double zero[3];
+    const double *right = zero;
+    for (int32_t i = c->nodes - 1; i >= 0;) {
+        if (c->place[i] >= 0) {
+            memcpy(x + 3 * i, kept + 3 * c->place[i], 3 * sizeof(double));
+            right = x + 3 * i;
+            i--;
+            continue;
+        }
+        int32_t first = i; // of the run
+        while (first > 0 && c->place[first - 1] < 0) first--;
+        const double *left = first > 0 ? kept + 3 * c->place[first - 1] : zero;
+        for (; i >= first; i--) {
+            const double *m = c->back + (int64_t)i * BACK;
+            for (int32_t k = 0; k < 3; k++) {
+                const double *P = m + 3 * k, *Q = m + 9 + 3 * k;
+                x[3 * i + k] = m[18 + k] - (P[0] * left[0] + P[1] * left[1] + P[2] * left[2]) -
+                               (Q[0] * right[0] + Q[1] * right[1] + Q[2] * right[2]);
+            }
+            right = x + 3 * i;
+        }
+    }
+}
