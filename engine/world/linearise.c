@@ -252,22 +252,23 @@ qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err) {
         if (keys == NULL || lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", capacity);
         w->warm_capacity = capacity;
     }
-    // Insertion sort of the few positive ones: rows come nearly sorted. Equal keys are summed up.
-    int32_t count = 0;
-    for (int32_t i = 0; i < rows->m; i++) {
-        if (!(rows->lambda[i] > 0.0)) continue;
-        int32_t at = count;
-        while (at > 0 && w->warm_key[at - 1] > rows->key[i]) at--;
-        if (at > 0 && w->warm_key[at - 1] == rows->key[i]) {
-            w->warm_lambda[at - 1] += rows->lambda[i];
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)rows->m, sizeof *list);
+    if (list == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", rows->m);
+    int32_t positive = 0, count = 0;
+    for (int32_t i = 0; i < rows->m; i++)
+        if (rows->lambda[i] > 0.0) list[positive++] = (qpc_keyed){rows->key[i], i};
+    list = qpc_keyed_sort(list, list + rows->m, positive);
+    for (int32_t i = 0; i < positive; i++) { // equal keys are summed up
+        double lambda = rows->lambda[list[i].item];
+        if (i > 0 && list[i].key == list[i - 1].key) {
+            w->warm_lambda[count - 1] += lambda;
             continue;
         }
-        memmove(w->warm_key + at + 1, w->warm_key + at, (size_t)(count - at) * sizeof *w->warm_key);
-        memmove(w->warm_lambda + at + 1, w->warm_lambda + at, (size_t)(count - at) * sizeof *w->warm_lambda);
-        w->warm_key[at] = rows->key[i];
-        w->warm_lambda[at] = rows->lambda[i];
-        count++;
+        w->warm_key[count] = list[i].key;
+        w->warm_lambda[count++] = lambda;
     }
+    qpc_arena_rewind(&w->arena, mark);
     w->warm_count = count;
     w->warm_h = h;
     return QPC_OK;
