@@ -99,6 +99,9 @@ qpc_status qpc_factor_solve(qpc_factor *f, const double *B, double *X, int32_t c
         .nrow = n, .ncol = (size_t)columns, .nzmax = n * (size_t)columns, .d = n,
         .x = (void *)(uintptr_t)B, .xtype = CHOLMOD_REAL, .dtype = CHOLMOD_DOUBLE};
     f->common.status = CHOLMOD_OK;
+    // CHOLMOD's solve of a simplicial factor does not look whether it got this one.
+    if (cholmod_ensure_dense(&f->y, n, (size_t)columns, n, CHOLMOD_REAL, &f->common) == NULL)
+        return fail_of(&f->common, (int32_t)n, "solution", err);
     if (!cholmod_solve2(CHOLMOD_A, f->L, &b, NULL, &f->x, NULL, &f->y, &f->e, &f->common))
         return fail_of(&f->common, (int32_t)n, "solution", err);
     memcpy(X, f->x->x, n * (size_t)columns * sizeof *X);

@@ -2,10 +2,21 @@
 #include "engine/dynamics/linsys.h"
 
 #include "base/mem.h"
+#include "engine/dynamics/dense.h"
 #include "engine/dynamics/factor.h"
 
 #include <math.h>
 #include <string.h>
+
+enum {
+    NARROW = 8,       // half bandwidth that is banded for any n
+    DENSE_MOST = 400, // unknowns
+    COLUMNS_AT_ONCE = 32,
+};
+// Measured, ns: a multiply-add of the banded and the dense code, an operation and a row of CHOLMOD's;
+// below QUICK nothing better is looked for.
+static const double BAND_NS = 0.23, DENSE_NS = 0.06, DENSE_START = 1000, CHOLMOD_NS = 0.2, CHOLMOD_ROW_NS = 30,
+                    QUICK = 3e4;
 
 static void drop_sparse(qpc_linsys *sys) {
     qpc_free(sys->start);
@@ -62,6 +73,40 @@ static bool pattern_is_good(int32_t n, const int32_t *start, const int32_t *row)
     return true;
 }
 
+/// Which factor, and memory for it; sys->work is scratch.
+static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int32_t *row, qpc_error *err) {
+    int32_t n = sys->n;
+    double *first = sys->work, envelope = 0;
+    for (int32_t i = 0; i < n; i++) first[i] = i;
+    for (int32_t j = n - 1; j >= 0; j--) {
+        for (int32_t k = start[j]; k < start[j + 1]; k++) first[row[k]] = j;
+        if (row[start[j + 1] - 1] - j > sys->width) sys->width = row[start[j + 1] - 1] - j;
+    }
+    for (int32_t i = 0; i < n; i++) envelope += 0.5 * (i - first[i]) * (i - first[i]);
+    double band = BAND_NS * envelope, dense = DENSE_START + DENSE_NS / 6 * n * (double)n * n;
+    bool fits = (double)n * (sys->width + 1) <= 8 * envelope + 64 * (double)n; // no long way to a few entries
+    if (!fits) band = HUGE_VAL;
+    if (n > DENSE_MOST) dense = HUGE_VAL;
+    double least = band < dense ? band : dense;
+    sys->method = band < dense ? QPC_LINSYS_BY_BAND : QPC_LINSYS_BY_DENSE;
+    if (!(fits && sys->width <= NARROW) && !(least <= QUICK)) {
+        qpc_status st = qpc_factor_create(n, start, row, &sys->sparse, err);
+        if (st != QPC_OK) return st;
+        if (CHOLMOD_NS * qpc_factor_operations(sys->sparse) + CHOLMOD_ROW_NS * n < least) {
+            sys->method = QPC_LINSYS_BY_CHOLMOD;
+            return QPC_OK;
+        }
+        qpc_factor_destroy(sys->sparse);
+        sys->sparse = NULL;
+    }
+    qpc_dense_set_up();
+    size_t order = (size_t)n, stride = sys->method == QPC_LINSYS_BY_BAND ? (size_t)sys->width + 1 : order;
+    sys->factor = qpc_alloc_array(order, stride * sizeof *sys->factor);
+    if (sys->factor == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the factor of a matrix of order %d", n);
+    return QPC_OK;
+}
+
 qpc_status qpc_linsys_resize_sparse(qpc_linsys *sys, int32_t n, const int32_t *start, const int32_t *row,
                                     qpc_error *err) {
     if (n < 0 || !pattern_is_good(n, start, row))
@@ -77,7 +122,7 @@ qpc_status qpc_linsys_resize_sparse(qpc_linsys *sys, int32_t n, const int32_t *s
     qpc_status st = QPC_OK;
     if (fresh.start == NULL || fresh.row == NULL || fresh.value == NULL || fresh.diagonal == NULL || fresh.work == NULL)
         st = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a matrix of order %d with %zu entries", n, count);
-    if (st == QPC_OK) st = qpc_factor_create(n, start, row, &fresh.sparse, err);
+    if (st == QPC_OK) st = choose_method(&fresh, start, row, err);
     if (st != QPC_OK) {
         qpc_linsys_fini(&fresh);
         return st;
@@ -131,59 +176,131 @@ double *qpc_linsys_entry(qpc_linsys *sys, int32_t i, int32_t j) {
     return sys->row[low] == i ? &sys->value[low] : NULL;
 }
 
-qpc_status qpc_linsys_ensure(qpc_linsys *sys, qpc_error *err) {
-    return sys->factored ? QPC_OK : qpc_linsys_factor(sys, err);
+static qpc_status not_positive(int32_t bad, qpc_error *err) {
+    if (bad < 0) return QPC_OK;
+    return qpc_fail(err, QPC_ERR_NUMERIC, "K is not positive definite and finite at row %d (node %d)", bad,
+                    bad / 3);
+}
+
+static qpc_status factor_sparse(qpc_linsys *sys, qpc_error *err) {
+    int32_t n = sys->n, w = sys->width;
+    for (int32_t i = 0; i < n; i++) sys->diagonal[i] = sys->value[sys->start[i]];
+    if (sys->method == QPC_LINSYS_BY_CHOLMOD) {
+        // CHOLMOD compares pivots with zero only, which lets NaN and infinity through.
+        for (int32_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int32_t k = sys->start[j]; k < sys->start[j + 1]; k++) sum += 0 * sys->value[k];
+            if (!(sum == 0)) return not_positive(j, err);
+        }
+        return qpc_factor_refill(sys->sparse, sys->value, NULL, err);
+    }
+    bool dense = sys->method == QPC_LINSYS_BY_DENSE;
+    if (n > 0) memset(sys->factor, 0, (size_t)n * (dense ? (size_t)n : (size_t)w + 1) * sizeof *sys->factor);
+    for (int32_t j = 0; j < n; j++) {
+        // K[i][j] is at place[i * stride]
+        double *place = sys->factor + (dense ? (int64_t)j * n : w + j);
+        int64_t stride = dense ? 1 : w;
+        for (int32_t k = sys->start[j]; k < sys->start[j + 1]; k++) place[sys->row[k] * stride] = sys->value[k];
+    }
+    if (dense) return not_positive(qpc_dense_factor(n, sys->factor), err);
+    return not_positive(qpc_band_factor(n, w, sys->factor, sys->factor, 0), err);
+}
+
+static qpc_status factor_as_band(qpc_linsys *sys, qpc_error *err) {
+    int32_t stride = sys->bandwidth + 1;
+    for (int32_t i = 0; i < sys->n; i++)
+        sys->diagonal[i] = sys->band[(int64_t)i * stride + sys->bandwidth];
+    return not_positive(qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor, 0), err);
 }
 
 qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
     sys->factorizations++;
-    sys->factored = false;
-    if (sys->kind == QPC_LINSYS_SPARSE) {
-        for (int32_t i = 0; i < sys->n; i++) sys->diagonal[i] = sys->value[sys->start[i]];
-        qpc_status st = qpc_factor_refill(sys->sparse, sys->value, NULL, err);
-        sys->factored = st == QPC_OK;
-        return st;
-    }
-    int32_t stride = sys->bandwidth + 1;
-    for (int32_t i = 0; i < sys->n; i++)
-        sys->diagonal[i] = sys->band[(int64_t)i * stride + sys->bandwidth];
-    int32_t bad = qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor, 0);
-    if (bad >= 0)
-        return qpc_fail(err, QPC_ERR_NUMERIC,
-                        "K is not positive definite and finite at row %d (node %d)", bad, bad / 3);
-    sys->factored = true;
-    return QPC_OK;
+    qpc_status st = sys->kind == QPC_LINSYS_SPARSE ? factor_sparse(sys, err) : factor_as_band(sys, err);
+    sys->factored = st == QPC_OK;
+    return st;
 }
 
-/// CHOLMOD's solves have their memory since the analysis; should one fail all the same, NaN tells
-/// whoever looks at the result.
-static void solve_sparse(qpc_linsys *sys, const double *rhs, double *x, int32_t columns) {
+qpc_status qpc_linsys_ensure(qpc_linsys *sys, qpc_error *err) {
+    return sys->factored ? QPC_OK : qpc_linsys_factor(sys, err);
+}
+
+static bool by_band(const qpc_linsys *sys, int32_t *ret_width) {
+    *ret_width = sys->kind == QPC_LINSYS_BAND ? sys->bandwidth : sys->width;
+    return sys->kind == QPC_LINSYS_BAND || sys->method == QPC_LINSYS_BY_BAND;
+}
+
+/// x may be rhs. CHOLMOD's solves have their memory since the analysis; should one fail all the same, NaN
+/// tells whoever looks at the result.
+static void solve_columns(qpc_linsys *sys, const double *rhs, double *x, int32_t columns) {
+    if (sys->method == QPC_LINSYS_BY_DENSE) {
+        if (x != rhs) memcpy(x, rhs, (size_t)sys->n * (size_t)columns * sizeof *x);
+        qpc_dense_solve(sys->n, sys->factor, x, columns);
+        return;
+    }
     if (qpc_factor_solve(sys->sparse, rhs, x, columns, NULL) == QPC_OK) return;
     for (int64_t i = 0; i < (int64_t)sys->n * columns; i++) x[i] = NAN;
 }
 
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x) {
+    int32_t w;
     sys->solves++;
-    if (sys->kind == QPC_LINSYS_SPARSE) {
-        solve_sparse(sys, rhs, x, 1);
+    if (!by_band(sys, &w)) {
+        solve_columns(sys, rhs, x, 1);
         return;
     }
     if (x != rhs && sys->n > 0) memcpy(x, rhs, (size_t)sys->n * sizeof *x);
-    qpc_band_solve(sys->n, sys->bandwidth, sys->factor, x);
+    qpc_band_solve(sys->n, w, sys->factor, x);
+}
+
+/// Between (n x lanes) by rows and `lanes` columns of n.
+static void to_columns(int64_t n, const double *x, double *columns) {
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < QPC_LINSYS_BLOCK; k++) columns[k * n + i] = x[i * QPC_LINSYS_BLOCK + k];
+}
+
+static void to_rows(int64_t n, const double *columns, double *x) {
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < QPC_LINSYS_BLOCK; k++) x[i * QPC_LINSYS_BLOCK + k] = columns[k * n + i];
 }
 
 void qpc_linsys_solve_block(qpc_linsys *sys, double *x) {
+    int32_t w;
     sys->solves += QPC_LINSYS_BLOCK;
-    if (sys->kind == QPC_LINSYS_BAND) {
-        qpc_band_solve_block(sys->n, sys->bandwidth, sys->factor, x);
+    if (by_band(sys, &w)) {
+        qpc_band_solve_block(sys->n, w, sys->factor, x);
         return;
     }
+    to_columns(sys->n, x, sys->work);
+    solve_columns(sys, sys->work, sys->work, QPC_LINSYS_BLOCK);
+    to_rows(sys->n, sys->work, x);
+}
+
+qpc_status qpc_linsys_solve_many(qpc_linsys *sys, double *X, int32_t columns, qpc_error *err) {
+    int32_t w, done = 0;
     int64_t n = sys->n;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < QPC_LINSYS_BLOCK; k++) sys->work[k * n + i] = x[i * QPC_LINSYS_BLOCK + k];
-    solve_sparse(sys, sys->work, sys->work, QPC_LINSYS_BLOCK);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < QPC_LINSYS_BLOCK; k++) x[i * QPC_LINSYS_BLOCK + k] = sys->work[k * n + i];
+    if (columns <= 0) return QPC_OK;
+    sys->solves += (uint64_t)columns;
+    if (!by_band(sys, &w)) {
+        if (sys->method == QPC_LINSYS_BY_DENSE) {
+            qpc_dense_solve(sys->n, sys->factor, X, columns);
+            return QPC_OK;
+        }
+        for (; done < columns; done += COLUMNS_AT_ONCE) {
+            int32_t count = columns - done < COLUMNS_AT_ONCE ? columns - done : COLUMNS_AT_ONCE;
+            qpc_status st = qpc_factor_solve(sys->sparse, X + done * n, X + done * n, count, err);
+            if (st != QPC_OK) return st;
+        }
+        return QPC_OK;
+    }
+    if (sys->work != NULL) { // a banded storage has no such scratch: one by one
+        for (; done + QPC_LINSYS_BLOCK <= columns; done += QPC_LINSYS_BLOCK) {
+            to_rows(n, X + done * n, sys->work);
+            qpc_band_solve_block(sys->n, w, sys->factor, sys->work);
+            to_columns(n, sys->work, X + done * n);
+        }
+    }
+    for (; done < columns; done++) qpc_band_solve(sys->n, w, sys->factor, X + done * n);
+    return QPC_OK;
 }
 
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y) {

@@ -2,8 +2,9 @@
 ///
 /// Two storages. Band: cables numbered along their length give half bandwidth 5 (3x3 blocks,
 /// tridiagonal); direct, allocation-free after qpc_linsys_resize(). Sparse: any pattern, the lower
-/// triangle by columns, rows ascending, the diagonal first and always there; factored by CHOLMOD
-/// (factor.h), analysed once per pattern in qpc_linsys_resize_sparse().
+/// triangle by columns, rows ascending, the diagonal first and always there. It is factored by
+/// the cheapest of three by their operations: the banded code (narrow patterns, 6x6 blocks of rigid bodies),
+/// a dense Cholesky (small and full), CHOLMOD (factor.h; analysed once per pattern).
 /// Band storage: row i holds K[i][i - bandwidth .. i] at band[i * (bandwidth + 1) + (j - i + bandwidth)];
 /// places left of column 0 are kept zero. The factor is K = L D L' with unit L, so that no square
 /// root and no division stands in the recurrence from row to row.
@@ -17,12 +18,21 @@
 
 typedef enum qpc_linsys_kind { QPC_LINSYS_BAND, QPC_LINSYS_SPARSE } qpc_linsys_kind;
 
+/// How a sparse K is solved with; chosen by its pattern alone.
+typedef enum qpc_linsys_method {
+    QPC_LINSYS_BY_BAND,    // own L D L' of the envelope, in the order given: no overhead
+    QPC_LINSYS_BY_DENSE,   // L L', column-major (dense.h)
+    QPC_LINSYS_BY_CHOLMOD,
+} qpc_linsys_method;
+
 typedef struct qpc_linsys {
     qpc_linsys_kind kind;
+    qpc_linsys_method method; // sparse only
+    int32_t width;            // sparse: half bandwidth of the pattern
     int32_t n, bandwidth; // bandwidth: band only, else 0
     int32_t *start, *row; // sparse: (n + 1), (start[n]) lower triangle by columns
     double *value;        // sparse: (start[n])
-    struct qpc_factor *sparse; // sparse: the factor
+    struct qpc_factor *sparse; // by CHOLMOD: the factor; else it is in `factor`, n x (width + 1) or n x n
     double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
@@ -59,6 +69,9 @@ void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
 /// ones.
 enum { QPC_LINSYS_BLOCK = 4 };
 void qpc_linsys_solve_block(qpc_linsys *sys, double *x);
+/// X = K^-1 X, (n x columns) column by column, in place: the way to K^-1 J' for many rows. By CHOLMOD
+/// 32 columns at once. QPC_ERR_MEMORY leaves X undefined.
+qpc_status qpc_linsys_solve_many(qpc_linsys *sys, double *X, int32_t columns, qpc_error *err);
 
 /// The kernels, on bare arrays of the shape above: for matrices that are not a step's K.
 /// Returns the first row whose pivot is not positive and finite, or -1. Rows below `from` are taken as

@@ -75,7 +75,7 @@ static inline void *qpb_copy(const unsigned char *file, size_t size, const char 
 }
 
 /// False if the file is missing or is not a QP of this format.
-static inline bool qpb_load(const char *path, qpb_problem *ret) {
+static inline bool qpb_load_as(qpc_linsys_kind storage, const char *path, qpb_problem *ret) {
     memset(ret, 0, sizeof *ret);
     FILE *f = fopen(path, "rb");
     if (f == NULL) return false;
@@ -127,10 +127,13 @@ static inline bool qpb_load(const char *path, qpb_problem *ret) {
             for (int32_t j = 0; j < dims[0]; j++)
                 for (int32_t k = K_p[j]; k < K_p[j + 1]; k++)
                     if (K_i[k] - j > width) width = K_i[k] - j;
-            ok = qpc_linsys_resize(&ret->sys, dims[0], width, NULL) == QPC_OK;
+            if (storage == QPC_LINSYS_SPARSE)
+                ok = qpc_linsys_resize_sparse(&ret->sys, dims[0], K_p, K_i, NULL) == QPC_OK;
+            else
+                ok = qpc_linsys_resize(&ret->sys, dims[0], width, NULL) == QPC_OK;
             for (int32_t j = 0; ok && j < dims[0]; j++)
                 for (int32_t k = K_p[j]; k < K_p[j + 1]; k++)
-                    qpc_linsys_add(&ret->sys, K_i[k], j, K_x[k]);
+                    *qpc_linsys_entry(&ret->sys, K_i[k], j) += K_x[k];
             ok = ok && qpc_linsys_factor(&ret->sys, NULL) == QPC_OK;
             for (size_t i = 0; i < m; i++) {
                 ret->equality[i] = state[i] == 1;
@@ -161,6 +164,10 @@ static inline bool qpb_load(const char *path, qpb_problem *ret) {
     free(file);
     if (!ok) qpb_free(ret);
     return ok;
+}
+
+static inline bool qpb_load(const char *path, qpb_problem *ret) {
+    return qpb_load_as(QPC_LINSYS_BAND, path, ret);
 }
 
 /// |x - y|_K / S

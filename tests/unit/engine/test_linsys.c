@@ -257,26 +257,106 @@ static void a_bad_pattern_is_refused(void **state) {
     qpc_linsys_fini(&sys);
 }
 
+enum { ORDER = 600 };
+
+/// A pattern of order n: full, blocks of 6, or a diagonal with a full last row. Values: diagonal `dominance`
+/// times n, -1 elsewhere.
+static void shape(qpc_linsys *sys, qpc_linsys_method method, int32_t n, double dominance) {
+    static int32_t start[ORDER + 1], row[ORDER * 61];
+    qpc_error err = {0};
+    int32_t count = 0;
+    for (int32_t j = 0; j < n; j++) {
+        for (int32_t i = j; i < n; i++) {
+            bool there = method == QPC_LINSYS_BY_DENSE  ? true
+                         : method == QPC_LINSYS_BY_BAND ? i / 6 == j / 6
+                                                        : i == j || i == n - 1;
+            if (there) row[count++] = i;
+        }
+        start[j + 1] = count;
+    }
+    assert_ok(qpc_linsys_resize_sparse(sys, n, start, row, &err), &err);
+    assert_int_equal(sys->method, method);
+    for (int32_t j = 0; j < n; j++)
+        for (int32_t k = start[j]; k < start[j + 1]; k++)
+            *qpc_linsys_entry(sys, row[k], j) = row[k] == j ? dominance * n : -1;
+}
+
+static const qpc_linsys_method methods[] = {QPC_LINSYS_BY_BAND, QPC_LINSYS_BY_DENSE, QPC_LINSYS_BY_CHOLMOD};
+static const int32_t orders[] = {ORDER, 60, ORDER};
+
+static void many_columns_are_solved_as_one_by_one(void **state) {
+    (void)state;
+    enum { COLUMNS = 41 };
+    static double X[ORDER * COLUMNS], x[ORDER], y[ORDER];
+    static const int32_t columns[] = {0, 1, 4, 7, 32, COLUMNS};
+    for (int32_t k = 0; k < 3; k++) {
+        qpc_linsys sys = {0};
+        qpc_error err = {0};
+        int32_t n = orders[k];
+        shape(&sys, methods[k], n, 1.5);
+        assert_ok(qpc_linsys_factor(&sys, &err), &err);
+        for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+            uint64_t solves = sys.solves;
+            for (int32_t i = 0; i < n * columns[c]; i++) X[i] = i % 7 == 0 ? (i % 13) - 6 : 0;
+            assert_ok(qpc_linsys_solve_many(&sys, X, columns[c], &err), &err);
+            assert_int_equal(sys.solves, solves + (uint64_t)columns[c]);
+            for (int32_t j = 0; j < columns[c]; j++) {
+                for (int32_t i = 0; i < n; i++) x[i] = (j * n + i) % 7 == 0 ? ((j * n + i) % 13) - 6 : 0;
+                qpc_linsys_solve(&sys, x, y);
+                for (int32_t i = 0; i < n; i++) assert_near(X[j * n + i], y[i], 1e-13);
+                qpc_linsys_multiply(&sys, y, X + j * n);
+                for (int32_t i = 0; i < n; i++) assert_near(X[j * n + i], x[i], 1e-11);
+            }
+        }
+        qpc_linsys_fini(&sys);
+    }
+}
+
+static void every_factor_names_the_row_without_a_pivot(void **state) {
+    (void)state;
+    for (int32_t k = 0; k < 3; k++) {
+        qpc_linsys sys = {0};
+        qpc_error err = {0};
+        shape(&sys, methods[k], orders[k], 1.5);
+        const double bad[] = {-1, 0, (double)NAN, (double)INFINITY};
+        for (int32_t b = 0; b < 4; b++) {
+            *qpc_linsys_entry(&sys, 47, 47) = bad[b];
+            assert_fails(qpc_linsys_factor(&sys, &err), QPC_ERR_NUMERIC, &err, "row 47");
+        }
+        *qpc_linsys_entry(&sys, 47, 47) = 1.5 * orders[k];
+        assert_ok(qpc_linsys_factor(&sys, &err), &err);
+        qpc_linsys_fini(&sys);
+    }
+}
+
 static void a_sparse_matrix_without_memory_is_an_error(void **state) {
     (void)state;
-    static const int32_t start[] = {0, 2, 4, 5}, row[] = {0, 2, 1, 2, 2};
+    static int32_t start[ORDER + 1], row[2 * ORDER];
+    for (int32_t j = 0, count = 0; j < ORDER; j++) {
+        row[count++] = j;
+        if (j < ORDER - 1) row[count++] = ORDER - 1;
+        start[j + 1] = count;
+    }
     int64_t before = qpc_mem_live_blocks();
-    qpc_linsys sys = {0};
     bool failed = true;
     for (uint64_t nth = 1; failed; nth++) {
+        qpc_linsys sys = {0};
         qpc_error err = {0};
         qpc_mem_fail_at(nth, false);
-        qpc_status st = qpc_linsys_resize_sparse(&sys, 3, start, row, &err);
+        qpc_status st = qpc_linsys_resize_sparse(&sys, ORDER, start, row, &err);
         if (st == QPC_OK) {
-            for (int32_t j = 0; j < 3; j++) *qpc_linsys_entry(&sys, j, j) = 2;
+            for (int32_t j = 0; j < ORDER; j++) *qpc_linsys_entry(&sys, j, j) = 2;
             st = qpc_linsys_factor(&sys, &err);
         }
         failed = qpc_mem_failed();
         qpc_mem_fail_at(0, false);
         if (st != QPC_OK) assert_int_equal(st, QPC_ERR_MEMORY);
-        if (!failed) assert_int_equal(st, QPC_OK);
+        if (!failed) {
+            assert_int_equal(st, QPC_OK);
+            assert_int_equal(sys.method, QPC_LINSYS_BY_CHOLMOD);
+        }
+        qpc_linsys_fini(&sys);
     }
-    qpc_linsys_fini(&sys);
     assert_int_equal(qpc_mem_live_blocks(), before);
 }
 
@@ -289,6 +369,8 @@ int main(void) {
         cmocka_unit_test(a_factor_can_go_on_from_a_changed_row),
         cmocka_unit_test(work_is_counted),
         cmocka_unit_test(any_pattern_solves_as_the_dense_matrix_does),
+        cmocka_unit_test(many_columns_are_solved_as_one_by_one),
+        cmocka_unit_test(every_factor_names_the_row_without_a_pivot),
         cmocka_unit_test(a_bad_pattern_is_refused),
         cmocka_unit_test(a_sparse_matrix_without_memory_is_an_error),
     };
