@@ -236,17 +236,26 @@ static bool same_row(const qpc_contact *a, const qpc_contact *b) {
 
 /// Append rows for hits that have none yet; the number added.
 static qpc_status add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
-    for (int32_t i = 0; i < w->probe.count; i++) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    int32_t before = w->impacts.count;
+    qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)before, sizeof *list);
+    if (list == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
+    for (int32_t i = 0; i < before; i++) list[i] = (qpc_keyed){w->impacts.data[i].key, i};
+    list = qpc_keyed_sort(list, list + before, before);
+    qpc_status st = QPC_OK;
+    for (int32_t i = 0, from = 0; i < w->probe.count && st == QPC_OK; i++) { // both by key; a key is hit once at a time
         const qpc_contact *hit = &w->probe.data[i];
         bool known = false;
-        for (int32_t k = 0; k < w->impacts.count && !known; k++) known = same_row(hit, &w->impacts.data[k]);
+        while (from < before && list[from].key < hit->key) from++;
+        for (int32_t k = from; k < before && list[k].key == hit->key && !known; k++)
+            known = same_row(hit, &w->impacts.data[list[k].item]);
         if (known) continue;
         if (!qpc_array_push(&w->impacts, *hit)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
-        qpc_status st = qpc_step_add_impact_row(w, t, hit, err);
-        if (st != QPC_OK) return st;
-        (*ret_added)++;
+        st = qpc_step_add_impact_row(w, t, hit, err);
+        ++*ret_added;
     }
-    return QPC_OK;
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
 }
 
 /// Cutting planes for springs that the linearised rows let past their limit.
