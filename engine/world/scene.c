@@ -18,7 +18,7 @@ enum { MAX_NAME = 64, MAX_PATH = QPC_PATH_SIZE };
 static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
                                          "bodies", "constraints", "record",  "start",
                                          "start_push_limit", NULL};
-static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "tolerance",
+static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "budget", "tolerance",
                                           "perturbation", "reach",  "recovery_speed", NULL};
 static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
 static const char *const LIMIT_KEYS[] = {"kind", "body", "max", "min", NULL};
@@ -140,6 +140,7 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
     if (KEY("newton") && (st = read_int32(v, path, 0, 50, &d.newton, err)) != QPC_OK) return st;
     if (KEY("passes") && (st = read_int32(v, path, 0, 1000, &d.passes, err)) != QPC_OK) return st;
     if (KEY("halvings") && (st = read_int32(v, path, 0, 10, &d.halvings, err)) != QPC_OK) return st;
+    if (KEY("budget") && (st = read_int32(v, path, 0, 1000000000, &d.budget, err)) != QPC_OK) return st;
     if (KEY("tolerance") && (st = qpc_read_real(v, path, 1e-12, 1e-2, &d.tolerance, err)) != QPC_OK) return st;
     if (KEY("perturbation") && (st = qpc_read_real(v, path, -1.0, 1e6, &d.perturbation, err)) != QPC_OK) return st;
     if (KEY("reach") && (st = qpc_read_real(v, path, 1.0, 3.0, &d.reach, err)) != QPC_OK) return st;

@@ -15,6 +15,7 @@ typedef struct qpc_solver_def {
     int32_t newton;        // most extra Newton iterations
     int32_t passes;        // most collision passes
     int32_t halvings;      // deepest halving of a step
+    int32_t budget;        // iterations of the solvers that a step may take; 0: as many as it needs
     double tolerance;      // natural residual, in units of (smallest separation) / dt
     double perturbation;   // augmented-cg: L
     double reach;          // proximity rows within reach * separation

@@ -72,6 +72,7 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
                     (double)w->solver.newton,
                     (double)w->solver.passes,
                     (double)w->solver.halvings,
+                    (double)w->solver.budget,
                     w->solver.tolerance,
                     w->solver.perturbation,
                     w->solver.reach,
