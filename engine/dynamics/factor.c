@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <cblas.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <suitesparse/cholmod.h>
@@ -17,6 +18,7 @@ struct qpc_factor {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void (*set_omp_levels)(int); // NULL: no OpenMP in this process
 
 static void set_up(void) {
     // CHOLMOD asks through these for everything; BLAS threads of its own would fight with the workers
@@ -26,6 +28,10 @@ static void set_up(void) {
     SuiteSparse_config.realloc_func = qpc_realloc;
     SuiteSparse_config.free_func = qpc_free;
     openblas_set_num_threads(1);
+    // CHOLMOD asks OpenMP for four threads whatever its environment says, for loops of microseconds. The
+    // library is in the process because CHOLMOD needs it, if it does; nothing here links with it.
+    void *found = dlsym(RTLD_DEFAULT, "omp_set_max_active_levels");
+    memcpy(&set_omp_levels, &found, sizeof found);
 }
 
 static qpc_status fail_of(const cholmod_common *c, int32_t n, const char *what, qpc_error *err) {
@@ -80,6 +86,7 @@ qpc_status qpc_factor_refill(qpc_factor *f, const double *value, int32_t *ret_ba
     if (ret_bad != NULL) *ret_bad = -1;
     if (start[n] > 0) memcpy(f->A->x, value, (size_t)start[n] * sizeof *value);
     f->common.status = CHOLMOD_OK;
+    if (set_omp_levels != NULL) set_omp_levels(0); // the calling thread's own setting
     int done = cholmod_factorize(f->A, f->L, &f->common);
     if (f->common.status == CHOLMOD_NOT_POSDEF || (done && f->L->minor < f->A->nrow)) {
         const int32_t *order = f->L->Perm;
