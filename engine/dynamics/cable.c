@@ -74,6 +74,12 @@ static void add_to_columns(qpc_linsys *K, int32_t i, int32_t j, int32_t place, d
     }
 }
 
+void qpc_springs_add(const qpc_springs *springs, int32_t s, qpc_linsys *K, double factor, double h[3][3]) {
+    int32_t i = 3 * springs->node[s], j = 3 * qpc_springs_other(springs, s);
+    if (springs->place != NULL) add_to_columns(K, i, j, springs->place[s], factor, h);
+    else add_to_band(K, i, j, factor, h);
+}
+
 void qpc_springs_stiffness(const qpc_springs *springs, const double *x, const double *v, double dt,
                            qpc_linsys *K, double *Hv) {
     double dt2 = dt * dt;
@@ -93,8 +99,7 @@ void qpc_springs_stiffness(const qpc_springs *springs, const double *x, const do
             {along * n.z * n.x, along * n.z * n.y, along * n.z * n.z + across},
         };
         int32_t i = 3 * node, j = 3 * other;
-        if (springs->place != NULL) add_to_columns(K, i, j, springs->place[s], dt2, h);
-        else add_to_band(K, i, j, dt2, h);
+        qpc_springs_add(springs, s, K, dt2, h);
         const double *vi = v + i, *vj = v + j;
         double d[3] = {vi[0] - vj[0], vi[1] - vj[1], vi[2] - vj[2]};
         for (int32_t a = 0; a < 3; a++) {

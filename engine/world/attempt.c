@@ -156,8 +156,11 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
     return sum;
 }
 
-/// Move from dv towards dv_try, by the part `most` or as far below it as the merit falls. Returns the largest
-/// change of a velocity that the part `most` would be, and whether the whole way was gone.
+static bool has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
+
+/// Move from dv towards dv_try, by the part `most` or as far below it as the merit falls. Returns the change of
+/// velocities that the part `most` would be, and whether the whole way was gone. The largest one of cables; the root mean
+/// square with cloth, where a few of thousands of nodes always are at an edge of something.
 static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
     int32_t n = 3 * w->free_count;
     double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv) + qpc_rub_potential(&w->rub, w->dv);
@@ -170,7 +173,11 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
         if (tried <= merit + 1e-12 * scale) break;
     }
     double change = 0.0;
-    for (int32_t k = 0; k < n; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
+    if (has_cloth(w)) {
+        for (int32_t k = 0; k < n; k++) change += (w->dv_best[k] - w->dv[k]) * (w->dv_best[k] - w->dv[k]);
+        change = sqrt(change / n);
+    } else
+        for (int32_t k = 0; k < n; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
     memcpy(w->dv, w->dv_best, (size_t)n * sizeof(double));
     *ret_full = alpha == 1.0;
     return change;
@@ -223,8 +230,9 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
 
 /// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles. Where rows
 /// change from iterate to iterate (strain limits, folds) it can go back and forth between two points, each better
-/// than the other by its own rows: then steps are damped, and the QP's answer is taken once it settles.
-static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, qpc_error *err) {
+/// than the other by its own rows: then steps are damped, and the QP's answer is taken once it settles. With cloth the
+/// first round ends there: what is left is nodes that change their facets, and if it matters the energy test asks again.
+static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool again, qpc_error *err) {
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
@@ -237,7 +245,13 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, qpc_erro
         if (st != QPC_OK || t->contradiction) return st;
         double last = change;
         change = backtrack(w, t->h, most, &full) / most;
-        if (change > SETTLING * last) most = fmax(LEAST_DAMPED, 0.5 * most);
+        if (change > SETTLING * last) {
+            if (has_cloth(w) && !again) {
+                full = false;
+                break;
+            }
+            most = fmax(LEAST_DAMPED, 0.5 * most);
+        }
         place_end(w, t->h, w->dv);
     }
     if (full) return QPC_OK;
@@ -256,17 +270,26 @@ static bool same_row(const qpc_contact *a, const qpc_contact *b) {
 
 /// Append rows for hits that have none yet; the number added.
 static qpc_status add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
-    for (int32_t i = 0; i < w->probe.count; i++) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    int32_t before = w->impacts.count;
+    qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)before, sizeof *list);
+    if (list == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
+    for (int32_t i = 0; i < before; i++) list[i] = (qpc_keyed){w->impacts.data[i].key, i};
+    list = qpc_keyed_sort(list, list + before, before);
+    qpc_status st = QPC_OK;
+    for (int32_t i = 0, from = 0; i < w->probe.count && st == QPC_OK; i++) { // both by key; a key is hit once at a time
         const qpc_contact *hit = &w->probe.data[i];
         bool known = false;
-        for (int32_t k = 0; k < w->impacts.count && !known; k++) known = same_row(hit, &w->impacts.data[k]);
+        while (from < before && list[from].key < hit->key) from++;
+        for (int32_t k = from; k < before && list[k].key == hit->key && !known; k++)
+            known = same_row(hit, &w->impacts.data[list[k].item]);
         if (known) continue;
         if (!qpc_array_push(&w->impacts, *hit)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
-        qpc_status st = qpc_step_add_impact_row(w, t, hit, err);
-        if (st != QPC_OK) return st;
-        (*ret_added)++;
+        st = qpc_step_add_impact_row(w, t, hit, err);
+        ++*ret_added;
     }
-    return QPC_OK;
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
 }
 
 /// Cutting planes for springs that the linearised rows let past their limit.
@@ -341,7 +364,7 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_motion_prepare(w, t->h, t->left);
     qpc_status st = predict(w, t, err);
     for (int32_t round = 0; st == QPC_OK && !t->contradiction && round < MAX_ROUNDS; round++) {
-        st = correct(w, t, tolerance, err);
+        st = correct(w, t, tolerance, round > 0, err);
         if (st == QPC_OK && !t->contradiction) st = collide(w, t, &clean, err);
         if (st != QPC_OK || t->contradiction) return st;
         int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);

@@ -51,6 +51,14 @@ static inline void qpc_lap(int64_t *since, int64_t *sum) {
     *since = now;
 }
 
+// ---- keyed.c ----
+typedef struct qpc_keyed {
+    uint64_t key;
+    int32_t item;
+} qpc_keyed;
+/// By key, equal ones in the order given; spare (count): scratch. The result is in whichever of the two is returned.
+qpc_keyed *qpc_keyed_sort(qpc_keyed *list, qpc_keyed *spare, int32_t count);
+
 // ---- linearise.c ----
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign);
@@ -82,6 +90,8 @@ qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);
 qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc_error *err);
 qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err);
 void qpc_step_drop_friction(qpc_world *w);
+/// Contact of the rub with that row, or -1.
+int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);
 qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k);
 double qpc_rub_potential(const qpc_rub *rub, const double *dv);
 void qpc_rub_load(const qpc_rub *rub, int32_t n, const double *b, double *out);

@@ -109,6 +109,16 @@ qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc
     return QPC_OK;
 }
 
+int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row) {
+    int32_t low = 0, high = rub->row.count; // in the order of rows
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (rub->row.data[middle] < row) low = middle + 1;
+        else high = middle;
+    }
+    return low < rub->row.count && rub->row.data[low] == row ? low : -1;
+}
+
 /// Impulse of friction on the first side of contact k of the rub, N s.
 qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k) {
     return v3_add(v3_scale(-rub->beta.data[2 * k], rub->tangent.data[2 * k]),

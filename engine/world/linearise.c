@@ -54,8 +54,7 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
     int32_t i = w->warm_count;
     while (i > 0 && w->warm_key[i - 1] >> 62 == 3) i--;
     for (; i < w->warm_count; i++) {
-        int32_t s = (int32_t)(uint32_t)w->warm_key[i];
-        int32_t at = 3 * w->spring_node[s], to = 3 * qpc_springs_other(&w->springs, s);
+        int32_t s = (int32_t)(uint32_t)w->warm_key[i], node = 3 * w->spring_node[s], other = 3 * qpc_springs_other(&w->springs, s);
         qpc_vec3 n;
         double length = qpc_spring_direction(w, s, x, &n);
         double lambda = w->warm_lambda[i] * h / w->warm_h;
@@ -63,18 +62,15 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
         // Multipliers of rows that contradict run away; a bound keeps them from burying K in round-off.
         double own = w->mass[w->spring_node[s]] + h * h * w->stiffness[s];
         double c = fmin(h * lambda / length, CURVATURE_MOST * own), m[3] = {n.x, n.y, n.z}; // adds c (I - nn'), and h^2 H u likewise
+        double add[3][3];
         for (int32_t a = 0; a < 3; a++)
             for (int32_t b = 0; b < 3; b++) {
-                double v = c * ((a == b ? 1.0 : 0.0) - m[a] * m[b]);
-                if (b <= a) {
-                    *entry(&w->sys, at + a, at + b) += v;
-                    *entry(&w->sys, to + a, to + b) += v;
-                }
-                *entry(&w->sys, to + a, at + b) -= v;
-                double t = v / (h * h) * (u[at + b] - u[to + b]);
-                Hu[at + a] += t;
-                Hu[to + a] -= t;
+                add[a][b] = c * ((a == b ? 1.0 : 0.0) - m[a] * m[b]);
+                double t = add[a][b] / (h * h) * (u[node + b] - u[other + b]);
+                Hu[node + a] += t;
+                Hu[other + a] -= t;
             }
+        qpc_springs_add(&w->springs, s, &w->sys, 1.0, add);
     }
 }
 
@@ -256,22 +252,23 @@ qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err) {
         if (keys == NULL || lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", capacity);
         w->warm_capacity = capacity;
     }
-    // Insertion sort of the few positive ones: rows come nearly sorted. Equal keys are summed up.
-    int32_t count = 0;
-    for (int32_t i = 0; i < rows->m; i++) {
-        if (!(rows->lambda[i] > 0.0)) continue;
-        int32_t at = count;
-        while (at > 0 && w->warm_key[at - 1] > rows->key[i]) at--;
-        if (at > 0 && w->warm_key[at - 1] == rows->key[i]) {
-            w->warm_lambda[at - 1] += rows->lambda[i];
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)rows->m, sizeof *list);
+    if (list == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", rows->m);
+    int32_t positive = 0, count = 0;
+    for (int32_t i = 0; i < rows->m; i++)
+        if (rows->lambda[i] > 0.0) list[positive++] = (qpc_keyed){rows->key[i], i};
+    list = qpc_keyed_sort(list, list + rows->m, positive);
+    for (int32_t i = 0; i < positive; i++) { // equal keys are summed up
+        double lambda = rows->lambda[list[i].item];
+        if (i > 0 && list[i].key == list[i - 1].key) {
+            w->warm_lambda[count - 1] += lambda;
             continue;
         }
-        memmove(w->warm_key + at + 1, w->warm_key + at, (size_t)(count - at) * sizeof *w->warm_key);
-        memmove(w->warm_lambda + at + 1, w->warm_lambda + at, (size_t)(count - at) * sizeof *w->warm_lambda);
-        w->warm_key[at] = rows->key[i];
-        w->warm_lambda[at] = rows->lambda[i];
-        count++;
+        w->warm_key[count] = list[i].key;
+        w->warm_lambda[count++] = lambda;
     }
+    qpc_arena_rewind(&w->arena, mark);
     w->warm_count = count;
     w->warm_h = h;
     return QPC_OK;

@@ -115,33 +115,33 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
         w->contact_info = grown;
         w->contact_info_capacity = capacity;
     }
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)rows->m, sizeof *list);
+    if (list == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", rows->m);
     int32_t count = 0;
     memset(w->limit_force, 0, (size_t)w->springs.count * sizeof(double));
-    int32_t rub = 0; // contacts with friction are in the order of their rows
     for (int32_t i = 0; i < rows->m; i++) {
-        if (rows->kind[i] != QPC_ROW_CONTACT) {
-            if (rows->kind[i] == QPC_ROW_STRAIN_MAX) w->limit_force[rows->source[i]] += rows->lambda[i] / h;
-            if (rows->kind[i] == QPC_ROW_STRAIN_MIN) w->limit_force[rows->source[i]] -= rows->lambda[i] / h;
-            continue;
-        }
-        const qpc_contact *c = &w->held.data[rows->source[i]];
-        qpc_contact_info *out = &w->contact_info[count++];
+        if (rows->kind[i] == QPC_ROW_CONTACT) list[count++] = (qpc_keyed){w->held.data[rows->source[i]].key, i};
+        if (rows->kind[i] == QPC_ROW_STRAIN_MAX) w->limit_force[rows->source[i]] += rows->lambda[i] / h;
+        if (rows->kind[i] == QPC_ROW_STRAIN_MIN) w->limit_force[rows->source[i]] -= rows->lambda[i] / h;
+    }
+    list = qpc_keyed_sort(list, list + rows->m, count); // rows of one pair in the order they were made
+    for (int32_t i = 0; i < count; i++) {
+        const qpc_contact *c = &w->held.data[rows->source[list[i].item]];
+        qpc_contact_info *out = &w->contact_info[i];
         qpc_vec3 at = v3(0.0, 0.0, 0.0);
         for (int k = 0; k < (c->kind == QPC_CONTACT_VT ? 1 : 2); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * c->node[k]));
-        *out = (qpc_contact_info){.kind = c->kind, .gap = qpc_contact_gap_at(c, w->x) - c->separation, .force = (rows->lambda[i] + (i < w->bounce.count ? w->bounce.data[i] : 0.0)) / h, .key = c->key};
+        int32_t row = list[i].item, rub = qpc_rub_of_row(&w->rub, row);
+        double bounce = row < w->bounce.count ? w->bounce.data[row] : 0.0;
+        *out = (qpc_contact_info){.kind = c->kind, .gap = qpc_contact_gap_at(c, w->x) - c->separation,
+                                  .force = (rows->lambda[row] + bounce) / h, .key = c->key};
         memcpy(out->body, c->surface, sizeof out->body);
         memcpy(out->feature, c->feature, sizeof out->feature);
         v3_store(out->position, at);
         v3_store(out->normal, c->n);
-        if (rub < w->rub.row.count && w->rub.row.data[rub] == i) v3_store(out->friction, v3_scale(1.0 / h, qpc_rub_impulse(&w->rub, rub++)));
+        if (rub >= 0) v3_store(out->friction, v3_scale(1.0 / h, qpc_rub_impulse(&w->rub, rub)));
     }
-    // By key; rows of one pair in the order they were made.
-    for (int32_t i = 1; i < count; i++) {
-        qpc_contact_info moved = w->contact_info[i];
-        int32_t at = i;
-        for (; at > 0 && w->contact_info[at - 1].key > moved.key; at--) w->contact_info[at] = w->contact_info[at - 1];
-        w->contact_info[at] = moved;
-    }
+    qpc_arena_rewind(&w->arena, mark);
     w->contact_info_count = count;
     return QPC_OK;
 }

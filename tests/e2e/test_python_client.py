@@ -319,6 +319,45 @@ class Client(unittest.TestCase):
                 with self.assertRaises(KeyError):
                     bad()
 
+    def test_cloth_is_driven_read_and_replayed(self):
+        scene = qpcollide.resolve_scene(
+            {"dt": 0.01, "bodies": [
+                {"name": "rope", "kind": "cable", "nodes": [[5, 0, 0], [5.1, 0, 0]], "mass": 0.1, "stiffness": 1e4,
+                 "radius": 0.01},
+                {"name": "flag", "kind": "cloth", "radius": 0.01, "area_density": 0.3, "membrane_stiffness": 500,
+                 "bending_stiffness": 0.1, "mesh": {"generate": {"kind": "grid", "columns": 6, "rows": 4}}}],
+             "constraints": [{"kind": "fixed", "body": "flag", "nodes": [0, 5]}],
+             "record": {"precision": "float64"}}, self.client)
+        world = self.client.create_world(scene)
+        body = world.bodies["flag"]
+        self.assertEqual((body["kind"], body["node_count"], body["elements"], body["nodes_per_element"]),
+                         ("cloth", 24, 30, 3))
+        edges = 5 * 4 + 6 * 3 + 5 * 3
+        inner = edges - 2 * (5 + 3)
+        self.assertEqual((body["first_tension"], body["tension_count"]), (1, edges + inner))
+        world.control(targets=[{"body": "flag", "node": 5, "velocity": [0, 0.5, 0]}])
+        reply = world.step(40, positions=True, precision="float64", control={
+            "forces": [{"body": "flag", "nodes": [-1], "force": [0, 0, 0.2]}]})
+        rows = slice(body["first_node"], body["first_node"] + 24)
+        flag = reply["positions"][rows]
+        np.testing.assert_allclose(flag[5], [0.5, 0.2, -0.5], atol=1e-12)
+        np.testing.assert_array_equal(flag[0], [-0.5, 0, -0.5])
+        self.assertLess(flag[-1, 1], -0.1)
+        state = world.state("tensions", "reactions", precision="float64")
+        self.assertEqual(state["tensions"].shape, (1 + edges + inner,))
+        self.assertGreater(state["tensions"][1:].max(), 0.1)
+        self.assertEqual(state["reactions"]["node"].tolist(), [rows.start, rows.start + 5])
+        path = next(r for r in self.client.list_runs() if r["run"] == world.run)["path"]
+        world.destroy()
+        end = time.monotonic() + 10 * TIME_SCALE
+        while next(r for r in self.client.list_runs() if r["run"] == world.run)["state"] != "closed":
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        with qpcollide.Replay(path) as replay:
+            np.testing.assert_array_equal(replay.frame(40).positions[replay.slice_of("flag")], flag)
+            vertices, elements = replay.mesh("flag")
+            self.assertEqual((vertices.shape, elements.shape), ((24, 3), (30, 3)))
+
     def test_contacts_and_meshes_are_in_the_file(self):
         scene = qpcollide.load_scene(SCENES / "cylinder.json", self.client)
         world = self.client.create_world(scene)

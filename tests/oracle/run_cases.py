@@ -168,10 +168,19 @@ def scene_of(case, client):
                 bodies[-1]["velocity"] = body["linear_velocity"]
             if body.get("fixed"):
                 constraints.append({"kind": "fixed", "body": body["name"], "nodes": body["fixed"]})
+            continue
+        mesh = client.call("mesh.upload", name=body["name"],
+                           vertices=pack_array(numpy.array(body["vertices"], "<f8")),
+                           elements=pack_array(numpy.array(body["triangles"], "<i4")))
+        if body["kind"] == "cloth":
+            edge = numpy.linalg.norm(numpy.subtract(*(body["vertices"][i] for i in body["triangles"][0][:2])))
+            bodies.append({"kind": "cloth", "name": body["name"], "mesh": {"sha256": mesh["sha256"]},
+                           "radius": body["thickness"] / 2, "area_density": body["areal_density"],
+                           "membrane_stiffness": body["stretch_stiffness"],
+                           "bending_stiffness": body["bend_stiffness"] / edge ** 2})
+            if body.get("fixed"):
+                constraints.append({"kind": "fixed", "body": body["name"], "nodes": body["fixed"]})
         else:
-            mesh = client.call("mesh.upload", name=body["name"],
-                               vertices=pack_array(numpy.array(body["vertices"], "<f8")),
-                               elements=pack_array(numpy.array(body["triangles"], "<i4")))
             bodies.append({"kind": body["kind"], "name": body["name"],
                            "mesh": {"sha256": mesh["sha256"]}, "radius": body.get("thickness", 0) / 2})
     return {"name": case["id"], "dt": case["dt"], "gravity": case["gravity"], "bodies": bodies,
@@ -179,26 +188,59 @@ def scene_of(case, client):
             "record": {"frames": 1, "precision": "float64", "substeps": True}}
 
 
+def motions_at(case, step):
+    """Velocities of the kinematic bodies over a step (from 1): their motion is linear between times."""
+    orders, t = [], (step - 0.5) * case["dt"]
+    for body in case["bodies"]:
+        for p, q in zip(body.get("motion", []), body.get("motion", [])[1:]):
+            if p["t"] <= t < q["t"]:
+                velocity = [(b - a) / (q["t"] - p["t"]) for a, b in zip(p["translation"], q["translation"])]
+                orders.append({"body": body["name"], "velocity": velocity})
+    return {"motions": orders} if orders else None
+
+
+def positions_of(name, step):
+    """Positions of the bodies of a case after so many steps, by name."""
+    (path,) = (CASES / "dynamics").glob(f"{name}-*.json")
+    case = json.loads(path.read_text())
+    with daemon("--workers", "1") as server, connect(server) as client:
+        made = client.call("world.create", scene=scene_of(case, client))
+        reply = client.call("world.step", world=made["world"], n=step, positions=True, precision="float64")
+        return {body["name"]: reply["positions"][body["first_node"]:body["first_node"] + body["node_count"]]
+                for body in made["bodies"] if body["node_count"] > 0}
+
+
 def run_dynamics(path):
-    from scene_checks import Checker, reason_to_skip
+    from scene_checks import Checker, may_be_refused, reason_to_skip
+    from wire import RpcError
     case = json.loads(path.read_text())
     reason = reason_to_skip(case)
     if reason:
         raise Skip(reason)
-    checker = Checker(case)
+    refusable, wanted = may_be_refused(case)
+    checker = Checker(case, wanted, positions_of)
     with daemon("--workers", "1") as server, connect(server) as client:
-        made = client.call("world.create", scene=scene_of(case, client))
+        try:
+            made = client.call("world.create", scene=scene_of(case, client))
+        except RpcError:
+            need(refusable, "the scene was refused")
+            with connect(server) as fresh:
+                fresh.call("hello", version=1)
+            return
         world = made["world"]
         slices = {body["name"]: slice(body["first_node"], body["first_node"] + body["node_count"])
                   for body in made["bodies"] if body["node_count"] > 0}
         for step in range(1, case["steps"] + 1):
+            control = motions_at(case, step)
             reply = client.call("world.step", world=world, n=1, positions=True, velocities=True,
-                                precision="float64")
+                                precision="float64", **({"control": control} if control else {}))
             need(reply["status"] == "ok" and reply["reached"] == step,
                  f"step {step}: {reply['status']}, {reply['error']}")
             positions = {name: reply["positions"][part] for name, part in slices.items()}
             checker.step(step, step == case["steps"], positions, reply["velocities"],
                          reply["summary"]["last"])
+        with connect(server) as fresh:
+            fresh.call("hello", version=1)
         (run,) = run_files(server)
         destroy(client, world, run)
         # every case, asked for or not: the promise holds anyhow

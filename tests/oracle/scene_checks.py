@@ -1,12 +1,12 @@
 """Checks of scene/1 case files (tests/data/cases/FORMAT.md) on the states of a world.
 
-Only what cables and meshes need; a check that is not here makes the case fail, not pass.
+Only what cables, cloth and meshes need; a check that is not here makes the case fail, not pass.
 """
 
 import numpy
 
 AXES = {"x": 0, "y": 1, "z": 2}
-NEEDS = {"cable", "static", "kinematic"}
+NEEDS = {"cable", "cloth", "static", "kinematic"}
 
 
 def reason_to_skip(case):
@@ -19,6 +19,19 @@ def reason_to_skip(case):
     if case.get("events"):
         return "needs events"
     return None
+
+
+def may_be_refused(case):
+    """Whether the case allows that the scene is refused; what it expects of one that is not."""
+    refused, wanted = False, []
+    for check in case["expect"]:
+        if check["check"] != "any_of":
+            wanted.append(check)
+            continue
+        refused = refused or any(a["check"] == "refused" for a in check["alternatives"])
+        other = next(a for a in check["alternatives"] if a["check"] not in ("refused", "vertex_absent"))
+        wanted += other["checks"] if other["check"] == "all_of" else [other]
+    return refused, wanted
 
 
 def segment_distance(p, q, r, s):
@@ -48,8 +61,11 @@ def segment_distance(p, q, r, s):
 class Checker:
     """Judges one case; fails are collected as texts. no_intersection is left to qpc-run-check."""
 
-    def __init__(self, case):
+    def __init__(self, case, expect=None, other=None):
+        """other: name of a case -> positions of its bodies by step, for same_as."""
         self.case = case
+        self.expect = case["expect"] if expect is None else expect
+        self.other = other
         self.rest = {body["name"]: numpy.linalg.norm(numpy.diff(numpy.array(body["vertices"]), axis=0),
                                                      axis=1)
                      for body in case["bodies"] if body["kind"] == "cable"}
@@ -65,11 +81,14 @@ class Checker:
 
     def step(self, number, last, bodies, velocities, diagnostics):
         """bodies: name -> positions (n, 3) after the step."""
-        for check in self.case["expect"]:
+        for check in self.expect:
             when = check.get("when", "end")
-            if when not in ("every_step", "end"):
+            if isinstance(when, dict) and set(when) == {"at"}:
+                if number != round(when["at"] / self.case["dt"]):
+                    continue
+            elif when not in ("every_step", "end"):
                 raise ValueError(f"when {when} is not known here")
-            if when == "end" and not last:
+            elif when == "end" and not last and check["check"] not in ("wall_clock_per_step", "alive"):
                 continue
             kind = check["check"]
             if kind == "finite":
@@ -101,6 +120,24 @@ class Checker:
                 i, j = i.ravel(), j.ravel()
                 least = float(segment_distance(a[i], a[i + 1], b[j], b[j + 1]).min())
                 self._judge(check, number, least >= check["at_least"], least)
+            elif kind == "above_plane":
+                low = float(bodies[check["body"]][:, AXES[check["axis"]]].min())
+                self._judge(check, number, low >= check["value"] - check["tolerance"], low)
+            elif kind == "centroid_between":
+                mean = float(bodies[check["body"]][:, AXES[check["axis"]]].mean())
+                self._judge(check, number, check["low"] <= mean <= check["high"], mean)
+            elif kind == "max_speed":
+                fastest = float(numpy.linalg.norm(velocities, axis=1).max())
+                self._judge(check, number, fastest <= check["at_most"], fastest)
+            elif kind == "wall_clock_per_step":
+                self._judge(check, number, diagnostics["ns_wall"] <= 1e9 * check["at_most_s"], diagnostics["ns_wall"])
+            elif kind == "same_as":
+                theirs = self.other(check["case"], number)
+                far = max(float(numpy.abs(bodies[name] - theirs[name] - check["translate"]).max()) for name in theirs
+                          if name in bodies)
+                self._judge(check, number, far <= check["within"], far)
+            elif kind == "alive":
+                pass  # asked for after the last step
             elif kind == "no_intersection":
                 self.run_check_wanted = True
             else:

@@ -272,7 +272,7 @@ static void cloth_hangs_over_a_cylinder(void **state) {
     simulation_start(&sim, "{'dt': 0.02, 'bodies': [{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid', 'columns': 13, 'width': 0.6}},"
                            "'position': [0, 0.256, 0], 'area_density': 0.2, 'membrane_stiffness': 200, 'radius': 0.004},"
                            "{'kind': 'static', 'mesh': {'generate': {'kind': 'cylinder', 'radius': 0.25, 'length': 1}}}]}");
-    run(&sim, 60, &w);
+    run(&sim, 80, &w);
     double last[3] = {0};
     for (int step = 0; step < 20; step++) {
         run(&sim, 1, &w);
@@ -356,6 +356,81 @@ static void the_same_scene_gives_the_same_bits(void **state) {
     assert_true(hash[0] == hash[1]);
 }
 
+static void the_number_of_threads_changes_no_bit(void **state) {
+    (void)state;
+    qpc_test_meshes *meshes = qpc_test_meshes_create();
+    qpc_value scene;
+    qpc_error err = {0};
+    uint64_t hash[3];
+    assert_ok(qpc_test_scene_text("{'bodies': [{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid', 'columns': 24}}, 'position':"
+                                  "[0, 0.32, 0], 'mass': 0.1, 'membrane_stiffness': 300, 'bending_stiffness': 0.5, 'radius': 0.006},"
+                                  "{'kind': 'static', 'mesh': {'generate': {'kind': 'sphere', 'radius': 0.3}}}]}",
+                                  meshes, &scene, &err), &err);
+    for (int threads = 0; threads < 3; threads++) {
+        qpc_team *team = NULL;
+        qpc_world *world;
+        if (threads > 0) assert_ok(qpc_team_create(threads, &team, &err), &err);
+        qpc_parallel parallel = qpc_team_parallel(team);
+        qpc_world_env env = {.user = meshes, .mesh_lookup = qpc_test_mesh_lookup, .parallel = team != NULL ? &parallel : NULL};
+        assert_ok(qpc_world_create(&scene, &env, &world, NULL, &err), &err);
+        for (int i = 0; i < 25; i++) assert_ok(qpc_world_step(world, NULL, &err), &err);
+        hash[threads] = qpc_world_hash(world);
+        qpc_world_destroy(world);
+        qpc_team_destroy(team);
+    }
+    assert_true(hash[0] == hash[1] && hash[0] == hash[2]);
+    qpc_value_fini(&scene);
+    qpc_test_meshes_destroy(meshes);
+}
+
+/// Random sheets with random orders over random things: the promise holds whatever comes.
+static void random_cloth_keeps_the_promise(void **state) {
+    (void)state;
+    uint64_t seed = 17;
+    double largest = 0;
+    int64_t halvings = 0, failsafe = 0, contacts = 0;
+    for (int turn = 0; turn < 12; turn++) {
+        double u[12];
+        for (int i = 0; i < 12; i++) {
+            seed = seed * 6364136223846793005U + 1442695040888963407U;
+            u[i] = (double)(seed >> 11) * 0x1p-53;
+        }
+        simulation sim;
+        text t = {.used = 0};
+        double r = 0.002 * pow(5, u[0]);
+        put(&t, "{'dt': %g, 'bodies': [", turn % 3 == 0 ? 0.01 : 0.005);
+        for (int i = 0; i < 2; i++) // two sheets, one above the other, at up to 5 m/s
+            put(&t, "{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid', 'columns': %d, 'rows': %d, 'width': %g}}, 'position':"
+                    "[%g, %g, 0], 'rotation': [1, %g, %g, %g], 'radius': %g, 'area_density': %g, 'membrane_stiffness': %g,"
+                    "'bending_stiffness': %g, 'velocity': [%g, %g, 0]},",
+                4 + (int)(5 * u[1]), 4 + (int)(5 * u[2]), 0.3 + 0.2 * u[3], 0.05 * i, 0.35 + 0.3 * i, 0.3 * (u[4] - 0.5),
+                0.3 * (u[5] - 0.5), 0.3 * (u[6] - 0.5), r, 0.05 + u[7], pow(10, 1 + 3 * u[8]), u[9] < 0.3 ? 0 : u[9],
+                (1 - 2 * i) * u[10], -5 * u[11] * i);
+        put(&t, "{'kind': 'cable', 'nodes': {'generate': {'kind': 'line', 'from': [-0.4, 0.9, 0.01], 'to': [0.4, 0.95, 0.02],"
+                "'count': 12}}, 'mass': 0.02, 'stiffness': 1e3, 'radius': 0.01, 'velocity': [0, -3, 0]},");
+        if (turn % 2 == 0)
+            put(&t, "{'kind': 'kinematic', 'mesh': {'generate': {'kind': 'box', 'width': 0.3, 'height': 0.2, 'depth': 0.3}}, 'velocity':"
+                    "[0, %g, 0.3], 'angular_velocity': [0, 2, %g]}]", 2 * u[4], 3 * u[5]);
+        else
+            put(&t, "{'kind': 'static', 'mesh': {'generate': {'kind': 'sphere', 'radius': 0.15, 'triangles': 80}}}]");
+        put(&t, ", 'constraints': [{'kind': 'fixed', 'body': %d, 'nodes': [0%s]}%s]}", turn % 2, turn % 4 == 0 ? ", -1" : "",
+            turn % 5 == 0 ? ", {'kind': 'strain-limit', 'body': 0, 'max': 1.1}" : "");
+        worst w = {0};
+        simulation_start(&sim, t.c);
+        run(&sim, 60, &w);
+        halvings += w.halvings;
+        failsafe += w.failsafe;
+        contacts += w.contacts;
+        largest = fmax(largest, sim.w.found.worst_penetration);
+        assert_int_equal(w.unproven, 0);
+        assert_true(w.drift <= 1e-6 || w.bad > 0);
+        simulation_end(&sim); // nothing was crossed
+    }
+    print_message("  contacts %lld halvings %lld failsafe %lld penetration %.4f\n", (long long)contacts, (long long)halvings,
+                  (long long)failsafe, largest);
+    assert_true(contacts > 100);
+}
+
 // ---- what is refused ----
 
 static void refused(const char *json, const char *message) {
@@ -415,6 +490,8 @@ int main(void) {
         cmocka_unit_test(a_cable_lies_on_cloth),
         cmocka_unit_test(cloth_is_carried_by_a_moving_box),
         cmocka_unit_test(the_same_scene_gives_the_same_bits),
+        cmocka_unit_test(the_number_of_threads_changes_no_bit),
+        cmocka_unit_test(random_cloth_keeps_the_promise),
         cmocka_unit_test(scenes_that_say_too_little_or_too_much_are_refused),
         cmocka_unit_test(cloth_that_intersects_is_refused_by_name),
         cmocka_unit_test(cloth_within_its_thickness_is_pushed_out),

@@ -358,6 +358,172 @@ static void grid_and_sweep_lose_no_pair(void **state) {
     assert_true(crossings > 300);
     assert_true(intersections > 50);
 }
+// ---- deforming meshes ----
+
+enum { SIDE = 7, CLOTH = SIDE * SIDE };
+// A sheet of 6 x 6 cells of 0.1 m at height z, and its triangles.
+static void sheet_at(double z, double *x, int32_t *t) {
+    for (int i = 0; i < CLOTH; i++) {
+        x[3 * i] = 0.1 * (i % SIDE);
+        x[3 * i + 1] = 0.1 * (i / SIDE) + 0.013;
+        x[3 * i + 2] = z;
+    }
+    for (int j = 0, k = 0; j + 1 < SIDE; j++)
+        for (int i = 0; i + 1 < SIDE; i++) {
+            int32_t p = j * SIDE + i, cell[] = {p, p + 1, p + SIDE + 1, p, p + SIDE + 1, p + SIDE};
+            memcpy(t + 6 * (size_t)k++, cell, sizeof cell);
+        }
+}
+static qpc_checker *two_sheets(double *x, bool second_deforms) {
+    static int32_t t[6 * (SIDE - 1) * (SIDE - 1)];
+    sheet_at(0, x, t);
+    sheet_at(0.1, x + 3 * (size_t)CLOTH, t);
+    for (int i = 0; i < CLOTH; i++) x[3 * (CLOTH + i)] += 0.037; // no edge above an edge
+    qpc_checker_body b[2] = {{0, CLOTH, t, 2 * (SIDE - 1) * (SIDE - 1), true, true, NULL, 0.01, NULL, -1}};
+    b[1] = b[0];
+    b[1].first_node = CLOTH;
+    b[1].deforms = second_deforms;
+    qpc_checker *c;
+    assert_int_equal(qpc_checker_create(b, 2, x, 2 * CLOTH, &c, NULL), QPC_OK);
+    return c;
+}
+static void a_sheet_that_passes_through_another_is_a_crossing_although_both_ends_are_clean(void **state) {
+    (void)state;
+    for (int second = 0; second < 2; second++)
+        for (int which = 0; which < 2; which++) { // whichever of the two moves
+            double x0[6 * CLOTH], x1[6 * CLOTH];
+            qpc_check_report r;
+            qpc_checker *c = two_sheets(x0, second != 0);
+            memcpy(x1, x0, sizeof x1);
+            for (int i = 0; i < CLOTH; i++) x1[3 * (which * CLOTH + i) + 2] += which == 0 ? 0.25 : -0.25;
+            qpc_check_report_init(&r);
+            assert_false(qpc_checker_step(c, x0, x1, &r));
+            assert_true(r.crossings > 100);
+            assert_int_equal(r.intersections, 0);
+            qpc_checker_destroy(c);
+        }
+}
+static void one_vertex_or_one_edge_through_a_sheet_is_seen(void **state) {
+    (void)state;
+    for (int edge = 0; edge < 2; edge++) {
+        double x0[6 * CLOTH], x1[6 * CLOTH];
+        qpc_check_report r;
+        qpc_checker *c = two_sheets(x0, true);
+        memcpy(x1, x0, sizeof x1);
+        // an inner vertex of the upper sheet through the lower, or the lower one's edge pushed up between
+        // vertices of the upper, far enough that edges cross but no vertex gets through a triangle's middle
+        if (edge) x1[3 * (3 * SIDE + 3) + 2] = 0.12;
+        else x1[3 * (CLOTH + 3 * SIDE + 3) + 2] = -0.02;
+        qpc_check_report_init(&r);
+        assert_false(qpc_checker_step(c, x0, x1, &r));
+        assert_true(r.crossings > 0 && r.intersections > 0);
+        assert_int_equal(r.finding[0].body[0] + r.finding[0].body[1], 1);
+        qpc_checker_destroy(c);
+    }
+}
+static void a_sheet_that_folds_through_itself_is_seen_and_one_that_only_folds_is_not(void **state) {
+    (void)state;
+    for (int through = 0; through < 2; through++) {
+        double x[4][6 * CLOTH];
+        qpc_check_report r;
+        qpc_checker *c = two_sheets(x[0], false);
+        for (int i = 0; i < CLOTH; i++) x[0][3 * (CLOTH + i) + 2] = 50; // the other one is elsewhere
+        for (int step = 1; step < 4; step++) { // the last columns turn up and over, towards the first ones
+            memcpy(x[step], x[0], sizeof x[0]);
+            double angle = step * acos(-1.0) / 3, height = through && step == 3 ? -0.03 : 0.05;
+            for (int i = 0; i < CLOTH; i++) {
+                double along = 0.1 * (i % SIDE) - 0.33;
+                if (along < 0) continue;
+                x[step][3 * i] = 0.33 + along * cos(angle);
+                x[step][3 * i + 2] = along * sin(angle) + (step == 3 ? height : 0);
+            }
+        }
+        qpc_check_report_init(&r);
+        bool clean = true;
+        for (int step = 0; step < 3; step++) clean = qpc_checker_step(c, x[step], x[step + 1], &r) && clean;
+        assert_int_equal(clean, !through);
+        assert_int_equal(r.crossings > 0, through);
+        if (through) assert_true(r.finding[0].body[0] == 0 && r.finding[0].body[1] == 0);
+        qpc_checker_destroy(c);
+    }
+}
+static void penetration_of_sheets_is_the_missing_part_of_the_thickness(void **state) {
+    (void)state;
+    double x[6 * CLOTH];
+    qpc_check_report r;
+    qpc_checker *c = two_sheets(x, true);
+    for (int i = 0; i < CLOTH; i++) x[3 * (CLOTH + i) + 2] = 0.015; // of 0.02
+    qpc_check_report_init(&r);
+    qpc_checker_state(c, x, &r);
+    assert_true(fabs(r.worst_penetration - 0.25) < 1e-12);
+    assert_int_equal(r.intersections, 0);
+    // folded to within half a thickness: far apart at rest, so it counts; neighbours do not
+    sheet_at(0, x, (int32_t[6 * (SIDE - 1) * (SIDE - 1)]){0});
+    for (int i = 0; i < CLOTH; i++) {
+        x[3 * (CLOTH + i) + 2] = 50;
+        if (i % SIDE < 4) continue;
+        x[3 * i] = 0.3 - 0.1 * (i % SIDE - 4);
+        x[3 * i + 2] = 0.01;
+    }
+    qpc_check_report_init(&r);
+    qpc_checker_state(c, x, &r);
+    assert_true(r.worst_penetration >= 0.5 && r.worst_penetration < 0.51); // diagonals of the upright cells
+    qpc_checker_destroy(c);
+}
+/// Brute force over all pairs of features against grid and ownership: the number of crossings found and the least distance.
+static void grids_lose_no_pair_of_sheets(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    static int32_t t[6 * (SIDE - 1) * (SIDE - 1)];
+    int found = 0;
+    for (int turn = 0; turn < 12; turn++) {
+        double x0[6 * CLOTH], x1[6 * CLOTH];
+        qpc_checker *c = two_sheets(x0, true);
+        sheet_at(0, x1, t);
+        memcpy(x1, x0, sizeof x1);
+        for (int i = 0; i < 6 * CLOTH; i++) x1[i] = x0[i] + (turn % 3 == 0 ? 0.03 : 0.12) * (uniform(&seed) - 0.5);
+        qpc_check_report r;
+        qpc_check_report_init(&r);
+        (void)qpc_checker_step(c, x0, x1, &r);
+        int64_t crossings = 0;
+        const int triangles = 2 * (SIDE - 1) * (SIDE - 1);
+        bool edge[2 * CLOTH][2 * CLOTH] = {{false}}; // each once
+        int32_t ends[4000][2], edges = 0;
+        for (int s = 0; s < 2; s++)
+            for (int k = 0; k < 3 * triangles; k++) {
+                int32_t p = t[k] + s * CLOTH, q = t[3 * (k / 3) + (k + 1) % 3] + s * CLOTH, low = p < q ? p : q;
+                int32_t high = p < q ? q : p;
+                if (edge[low][high]) continue;
+                edge[low][high] = true;
+                ends[edges][0] = low;
+                ends[edges++][1] = high;
+            }
+        double a[12], b[12], time;
+        for (int v = 0; v < 2 * CLOTH; v++)
+            for (int k = 0; k < 2 * triangles; k++) {
+                int32_t node[4] = {v};
+                bool own = false;
+                for (int j = 0; j < 3; j++) {
+                    node[1 + j] = t[3 * (k % triangles) + j] + (k / triangles) * CLOTH;
+                    own = own || node[1 + j] == v;
+                }
+                for (int j = 0; j < 12; j++) a[j] = x0[3 * node[j / 3] + j % 3], b[j] = x1[3 * node[j / 3] + j % 3];
+                if (!own) crossings += qpc_checker_query(c, false, a, b, &time, NULL) == 1;
+            }
+        for (int i = 0; i < edges; i++)
+            for (int k = i + 1; k < edges; k++) {
+                int32_t node[4] = {ends[i][0], ends[i][1], ends[k][0], ends[k][1]};
+                if (node[0] == node[2] || node[0] == node[3] || node[1] == node[2] || node[1] == node[3]) continue;
+                for (int j = 0; j < 12; j++) a[j] = x0[3 * node[j / 3] + j % 3], b[j] = x1[3 * node[j / 3] + j % 3];
+                crossings += qpc_checker_query(c, true, a, b, &time, NULL) == 1;
+            }
+        assert_int_equal(r.crossings, crossings);
+        found += crossings > 0;
+        qpc_checker_destroy(c);
+    }
+    assert_true(found > 3);
+}
+
 static void bad_bodies_are_refused(void **state) {
     (void)state;
     static const double x[6] = {0};
@@ -385,6 +551,11 @@ int main(void) {
         cmocka_unit_test(a_cable_that_folds_through_itself_is_seen),
         cmocka_unit_test(neighbours_of_a_fine_cable_are_not_penetrating),
         cmocka_unit_test(grid_and_sweep_lose_no_pair),
+        cmocka_unit_test(a_sheet_that_passes_through_another_is_a_crossing_although_both_ends_are_clean),
+        cmocka_unit_test(one_vertex_or_one_edge_through_a_sheet_is_seen),
+        cmocka_unit_test(a_sheet_that_folds_through_itself_is_seen_and_one_that_only_folds_is_not),
+        cmocka_unit_test(penetration_of_sheets_is_the_missing_part_of_the_thickness),
+        cmocka_unit_test(grids_lose_no_pair_of_sheets),
         cmocka_unit_test(bad_bodies_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

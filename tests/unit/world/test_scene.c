@@ -156,6 +156,35 @@ static void creation_survives_every_failing_allocation(void **state) {
     qpc_mesh_unref(mesh);
 }
 
+static void cloth_survives_every_failing_allocation(void **state) {
+    (void)state;
+    qpc_mesh *mesh = floor_mesh();
+    qpc_value scene = scene_of("{'bodies':[" CABLE ", {'kind':'cloth','name':'f','mesh':{'sha256':'@'},'position':[0,-1,0],'radius':0.01,"
+                               "'mass':1,'membrane_stiffness':100,'bending_stiffness':1}," FLOOR "],'constraints':[{'kind':'fixed',"
+                               "'body':'f','nodes':[0]},{'kind':'strain-limit','body':'f','max':1.1}]}", mesh);
+    qpc_world_env env = {.user = mesh, .mesh_lookup = lookup};
+    QPC_FAULTS(f) {
+        qpc_world *w = NULL;
+        qpc_error err = {0};
+        qpc_status st = qpc_world_create(&scene, &env, &w, NULL, &err);
+        if (st != QPC_OK && !qpc_faults_ended(&f, st)) continue;
+        qpc_mem_disarm(); // what CHOLMOD can do without it does without
+        qpc_body_info cable = qpc_world_body(w, 0), cloth = qpc_world_body(w, 1);
+        assert_string_equal(cloth.kind, "cloth");
+        assert_int_equal(cloth.first_node, 3);
+        assert_int_equal(cloth.node_count, 4);
+        assert_int_equal(cloth.element_count, 2);
+        assert_int_equal(cloth.nodes_per_element, 3);
+        assert_int_equal(cable.spring_count, 2);
+        assert_int_equal(cloth.first_spring, 2);
+        assert_int_equal(cloth.spring_count, 6); // five edges and one across
+        assert_true(cloth.moves && cloth.mesh != NULL);
+        qpc_world_destroy(w);
+    }
+    qpc_value_fini(&scene);
+    qpc_mesh_unref(mesh);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scene_gives_its_bodies_in_order),
@@ -166,6 +195,7 @@ int main(void) {
         cmocka_unit_test(bodies_that_intersect_at_the_start_are_listed),
         cmocka_unit_test(the_scene_hash_sees_what_changes_bits_and_nothing_else),
         cmocka_unit_test(creation_survives_every_failing_allocation),
+        cmocka_unit_test(cloth_survives_every_failing_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
