@@ -3,7 +3,7 @@
 /// K of chains in a band (cables): augmented-lagrangian, then active-set. Any other K: what each engine would take is
 /// estimated from counts alone, so that the same QP always goes the same way: active-set where few
 /// rows will be active, augmented-lagrangian from a warm start with many, interior-point cold with
-/// many. Whatever misses goes on to interior-point and from there to active-set, the only one that can prove
+/// many; augmented-lagrangian by conjugate gradients where even one factor of K is dear (cloth). Whatever misses goes on to interior-point and from there to active-set, the only one that can prove
 /// that rows contradict. docs/solvers.md has the rule and its figures. Runs on the worker in the world.
 #include "engine/dynamics/factor.h"
 #include "engine/solver/work.h"
@@ -165,7 +165,13 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
     if (most > 0 && (options.max_iterations <= 0 || most < options.max_iterations)) options.max_iterations = most;
     qpc_solver_report one = {0};
     qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
-    qpc_status st;
+    qpc_status st = QPC_OK;
+    if (id != QPC_SOLVER_AUGMENTED_LAGRANGIAN) { // these two need the factor, and K^-1 b to all its digits
+        bool rough = work->rough && !work->qp->sys->factored;
+        st = qpc_linsys_ensure(work->qp->sys, err);
+        if (st == QPC_OK && rough) qpc_linsys_solve(work->qp->sys, work->qp->b, work->free_dv);
+    }
+    if (st != QPC_OK) return st;
     if (id == QPC_SOLVER_ACTIVE_SET)
         st = qpc_active_set_run(work, &options, NULL, t->x, t->lambda, &one, err);
     else if (id == QPC_SOLVER_INTERIOR_POINT)
@@ -213,7 +219,9 @@ static qpc_status run_any(trial *t, qpc_error *err) {
     estimate e = estimate_of(t->work, warm);
     bool few = qp->n <= SMALL || e.active_set <= e.factor * (warm > 0 ? WARM_STEPS : INTERIOR_STEPS);
     qpc_status st = QPC_OK;
-    if (few) // the estimate may be far off where rows push each other in: it is bounded then
+    if (qpc_alm_pcg_pays(qp->sys)) // large nets of springs: no factor as long as that goes well
+        st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, 0, err);
+    else if (few) // the estimate may be far off where rows push each other in: it is bounded then
         st = try_engine(t, QPC_SOLVER_ACTIVE_SET, qp->n <= SMALL ? 0 : (int32_t)(4 * e.rows) + PIVOTS_SPARE, err);
     else if (warm > 0)
         st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, WARM_NEWTON_MOST, err);

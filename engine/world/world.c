@@ -120,7 +120,7 @@ void qpc_world_destroy(qpc_world *w) {
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
                       w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on,
                       w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block,
-                      w->laws};
+                      w->laws,       w->mass_floor};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_value_fini(&w->scene);
     qpc_free(w);
@@ -342,6 +342,16 @@ static double smallest_separation(const qpc_scene_def *def) {
     return fmin(2.0 * cable, cable + other);
 }
 
+/// Cloth's K need not be factored to be certified: it is not less than the masses, or 1 where a node is fixed.
+static qpc_status make_floor(qpc_world *w, qpc_error *err) {
+    if (w->sys.kind != QPC_LINSYS_SPARSE) return QPC_OK;
+    if ((w->mass_floor = doubles(3 * (int64_t)w->free_count)) == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the masses of %d nodes", w->free_count);
+    for (int32_t i = 0; i < 3 * w->free_count; i++) w->mass_floor[i] = w->row_dof[i / 3] < 0 ? 1.0 : w->mass[i / 3];
+    w->sys.floor = w->mass_floor;
+    return QPC_OK;
+}
+
 /// M for impacts, factored once.
 static qpc_status make_inertia(qpc_world *w, qpc_error *err) {
     if (!w->bounces) return QPC_OK;
@@ -406,6 +416,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
     if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = make_inertia(w, err)) != QPC_OK) return st;
+    if ((st = make_floor(w, err)) != QPC_OK) return st;
     if ((st = make_detector(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_start_check(w, def->push_out, def->push_limit, report, err)) != QPC_OK) return st;
     begin_run(w);
