@@ -115,7 +115,7 @@ static void every_promise_holds_on_the_data(void **state) {
     says("cable_050 ");
     says("LCP 6 x 1");
     assert_int_equal(count_of("    proved: rows "), 7);
-    assert_int_equal(count_of("(warm)"), 9); // seq_cable_01 to _09
+    assert_int_equal(count_of("(warm)"), 16); // seq_cable_01 to _09, seq_cloth_01 to _07
     says("QP, 400 <= n < 1200");
 }
 
