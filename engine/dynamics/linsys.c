@@ -180,10 +180,6 @@ double *qpc_linsys_entry(qpc_linsys *sys, int32_t i, int32_t j) {
     return sys->row[low] == i ? &sys->value[low] : NULL;
 }
 
-qpc_status qpc_linsys_ensure(qpc_linsys *sys, qpc_error *err) {
-    return sys->factored ? QPC_OK : qpc_linsys_factor(sys, err);
-}
-
 static qpc_status not_positive(int32_t bad, qpc_error *err) {
     if (bad < 0) return QPC_OK;
     return qpc_fail(err, QPC_ERR_NUMERIC, "K is not positive definite and finite at row %d (node %d)", bad,
@@ -214,20 +210,22 @@ static qpc_status factor_sparse(qpc_linsys *sys, qpc_error *err) {
     return not_positive(qpc_band_factor(n, w, sys->factor, sys->factor, 0), err);
 }
 
-qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
-    sys->factorizations++;
-    sys->factored = false;
-    if (sys->kind == QPC_LINSYS_SPARSE) {
-        qpc_status st = factor_sparse(sys, err);
-        sys->factored = st == QPC_OK;
-        return st;
-    }
+static qpc_status factor_as_band(qpc_linsys *sys, qpc_error *err) {
     int32_t stride = sys->bandwidth + 1;
     for (int32_t i = 0; i < sys->n; i++)
         sys->diagonal[i] = sys->band[(int64_t)i * stride + sys->bandwidth];
-    qpc_status st = not_positive(qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor, 0), err);
+    return not_positive(qpc_band_factor(sys->n, sys->bandwidth, sys->band, sys->factor, 0), err);
+}
+
+qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err) {
+    sys->factorizations++;
+    qpc_status st = sys->kind == QPC_LINSYS_SPARSE ? factor_sparse(sys, err) : factor_as_band(sys, err);
     sys->factored = st == QPC_OK;
     return st;
+}
+
+qpc_status qpc_linsys_ensure(qpc_linsys *sys, qpc_error *err) {
+    return sys->factored ? QPC_OK : qpc_linsys_factor(sys, err);
 }
 
 static bool by_band(const qpc_linsys *sys, int32_t *ret_width) {

@@ -183,7 +183,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
     report->engine = QPC_SOLVER_ACTIVE_SET;
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
 
-    bool warm = false;
+    int32_t warm = 0;
     for (int32_t i = 0; i < qp->m; i++) {
         s.a_diag[i] = 0;
         s.state[i] = work->kt2[i] > 0 ? QPC_ROW_OUT : QPC_ROW_EMPTY;
@@ -195,7 +195,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
                 report->conflict_row[report->conflict_count++] = i;
             }
         } else if (qp->equality[i] || lambda[i] > 0) {
-            warm = true;
+            warm++;
         }
     }
     if (report->outcome == QPC_OUTCOME_INFEASIBLE) {
@@ -203,7 +203,13 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
         return QPC_OK;
     }
-    if (warm) {
+    if (warm > QPC_DAS_ROWS_MOST) { // a case for the other engines: x of these multipliers is what there is
+        qpc_das_refresh(&s, false);
+        report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+        report->active = qpc_work_active(qp, lambda);
+        return QPC_OK;
+    }
+    if (warm > 0) {
         if (!qpc_das_build(&s)) return QPC_SOLVER_MEMORY(err, work);
     } else {
         for (int32_t i = 0; i < qp->m; i++) lambda[i] = 0;
@@ -223,7 +229,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
             if (polished++ == 3 || choose(&s) < 0) break;
             continue;
         }
-        if ((int64_t)report->adds + report->drops + major >= limit) {
+        if ((int64_t)report->adds + report->drops + major >= limit || s.del.count >= QPC_DAS_ROWS_MOST) {
             report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
             break;
         }

@@ -15,6 +15,7 @@
 enum {
     QPC_DAS_COLUMNS = 32, // right-hand sides of a block solve where they go by columns
     QPC_DAS_NEAR = 8,     // rows kept of a look at all
+    QPC_DAS_ROWS_MOST = 4096, // in W: seconds and 70 MB; beyond, the other engines are better anyway
 };
 
 typedef enum qpc_row_state { QPC_ROW_OUT, QPC_ROW_WORKING, QPC_ROW_IMPLIED, QPC_ROW_EMPTY } qpc_row_state;

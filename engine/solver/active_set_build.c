@@ -260,7 +260,8 @@ bool qpc_das_guess(qpc_das *s, int64_t budget) {
     qpc_solver_report *report = s->report;
     for (int32_t round = 0; round < GUESS_ROUNDS; round++) {
         int32_t count = list_violated(s), adds = report->adds, drops = report->drops;
-        int64_t left = budget - adds - drops;
+        int64_t left = budget - adds - drops, room = QPC_DAS_ROWS_MOST - s->del.count;
+        if (room < left) left = room;
         if (count > left) count = left > 0 ? (int32_t)left : 0;
         if (count < GUESS_LEAST) break;
         if (round == 0 && count < s->del.count / 2) break; // a warm start that is nearly right

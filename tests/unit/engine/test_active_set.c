@@ -392,6 +392,36 @@ static void an_iteration_limit_is_reported(void **state) {
     qpb_free(&p);
 }
 
+static void more_rows_than_it_is_for_end_at_once(void **state) {
+    (void)state;
+    // 5000 particles pressed to a floor, all multipliers known: x follows from them, and no factor is made.
+    enum { MANY = 5000 };
+    static double K[MANY], b[MANY], c[MANY], one[MANY], x[MANY], l[MANY];
+    static int32_t start[MANY + 1], column[MANY];
+    static uint8_t no[MANY];
+    static uint64_t key[MANY];
+    qpc_linsys sys = {0};
+    qpc_error err = {0};
+    for (int32_t i = 0; i < MANY; i++) {
+        start[i + 1] = i + 1;
+        column[i] = i;
+        one[i] = b[i] = l[i] = 1;
+        key[i] = (uint64_t)i;
+        K[i] = 2;
+    }
+    assert_ok(qpc_linsys_resize_sparse(&sys, MANY, start, column, &err), &err);
+    memcpy(sys.value, K, sizeof K);
+    assert_ok(qpc_linsys_factor(&sys, &err), &err);
+    qpc_qp qp = {.n = MANY, .m = MANY, .sys = &sys, .b = b, .row_start = start, .column = column, .value = one, .c = c,
+                 .equality = no, .priority = no, .key = key};
+    qpc_solver_report report = solve(&qp, x, l);
+    assert_int_equal(report.outcome, QPC_OUTCOME_ITERATION_LIMIT);
+    assert_int_equal(report.active, MANY);
+    for (int32_t i = 0; i < MANY; i++) assert_near(x[i], 0, 1e-15);
+    assert_true(arena.high_water < 8U << 20);
+    qpc_linsys_fini(&sys);
+}
+
 static void input_that_is_not_finite_is_refused_untouched(void **state) {
     (void)state;
     clear(2, 1);
@@ -480,6 +510,7 @@ int main(void) {
         cmocka_unit_test(the_free_motion_is_the_answer_where_it_holds),
         cmocka_unit_test(dependent_warm_rows_are_shifted_not_dropped),
         cmocka_unit_test(an_iteration_limit_is_reported),
+        cmocka_unit_test(more_rows_than_it_is_for_end_at_once),
         cmocka_unit_test(input_that_is_not_finite_is_refused_untouched),
         cmocka_unit_test(running_out_of_memory_leaves_the_answer_untouched),
         cmocka_unit_test(the_arena_is_given_back),
