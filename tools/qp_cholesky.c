@@ -50,7 +50,8 @@ static qpc_status structure(qp_cholesky *L, const qp_matrix *K, qpc_error *err) 
         if (most > room) {
             int64_t bound = 2 * room + n;
             if (L->start[j] > QP_CHOLESKY_MOST) {
-                status = qpc_fail(err, QPC_ERR_LIMIT, "K: its factor has over %d entries in the order of the file",
+                status = qpc_fail(err, QPC_ERR_LIMIT,
+                                  "K: its factor has over %d entries in the order of the file",
                                   (int)QP_CHOLESKY_MOST);
                 break;
             }
@@ -76,8 +77,8 @@ static qpc_status structure(qp_cholesky *L, const qp_matrix *K, qpc_error *err) 
 }
 
 /// column -= L_jk L_k for every k < j with an entry in row j; these are kept in lists by that row.
-static void apply_columns(const qp_cholesky *L, int32_t j, int64_t *at, int32_t *list, int32_t *next,
-                          double *column) {
+static void apply_columns(const qp_cholesky *L, int32_t j, int64_t *at, int32_t *list,
+                          int32_t *next, double *column) {
     for (int32_t k = list[j]; k >= 0;) {
         int32_t following = next[k];
         double ljk = L->value[at[k]];
@@ -107,7 +108,8 @@ static qpc_status numbers(qp_cholesky *L, const qp_matrix *K, qpc_error *err) {
         apply_columns(L, j, at, list, next, column);
         double d = column[j];
         if (!(d > 0 && isfinite(d))) {
-            status = qpc_fail(err, QPC_ERR_CORRUPT, "K_x: K is not positive definite at row %d (pivot %g)", j, d);
+            status = qpc_fail(err, QPC_ERR_CORRUPT,
+                              "K_x: K is not positive definite at row %d (pivot %g)", j, d);
             break;
         }
         d = sqrt(d);
@@ -132,7 +134,8 @@ static qpc_status numbers(qp_cholesky *L, const qp_matrix *K, qpc_error *err) {
 
 qpc_status qp_cholesky_init(qp_cholesky *L, int32_t n, const qp_matrix *K, qpc_error *err) {
     *L = (qp_cholesky){.n = n, .start = qpc_alloc_array((size_t)n + 1, sizeof *L->start)};
-    qpc_status status = L->start == NULL ? qpc_fail(err, QPC_ERR_MEMORY, "no memory to factor K") : QPC_OK;
+    qpc_status status =
+        L->start == NULL ? qpc_fail(err, QPC_ERR_MEMORY, "no memory to factor K") : QPC_OK;
     if (status == QPC_OK) status = structure(L, K, err);
     if (status == QPC_OK) status = numbers(L, K, err);
     if (status != QPC_OK) qp_cholesky_fini(L);
@@ -150,13 +153,15 @@ void qp_cholesky_forward(const qp_cholesky *L, int32_t from, double *x) {
     for (int32_t j = from; j < L->n; j++) {
         if (x[j] == 0) continue;
         x[j] /= L->value[L->start[j]];
-        for (int64_t p = L->start[j] + 1; p < L->start[j + 1]; p++) x[L->row[p]] -= L->value[p] * x[j];
+        for (int64_t p = L->start[j] + 1; p < L->start[j + 1]; p++)
+            x[L->row[p]] -= L->value[p] * x[j];
     }
 }
 
 void qp_cholesky_backward(const qp_cholesky *L, double *x) {
     for (int32_t j = L->n - 1; j >= 0; j--) {
-        for (int64_t p = L->start[j] + 1; p < L->start[j + 1]; p++) x[j] -= L->value[p] * x[L->row[p]];
+        for (int64_t p = L->start[j] + 1; p < L->start[j + 1]; p++)
+            x[j] -= L->value[p] * x[L->row[p]];
         x[j] /= L->value[L->start[j]];
     }
 }

@@ -1,6 +1,8 @@
-/// Cholesky factor K = L L' of a sparse matrix, for judging alone: shares no line with the engine's.
+/// Cholesky factor K = L L' of a sparse matrix, for judging alone: shares no line with the
+/// engine's.
 ///
-/// Columns in the order of the file, left-looking, no reordering: slow, but short enough to check by reading.
+/// Columns in the order of the file, left-looking, no reordering: slow, but short enough to check
+/// by reading.
 #ifndef QPC_TOOLS_QP_CHOLESKY_H
 #define QPC_TOOLS_QP_CHOLESKY_H
 

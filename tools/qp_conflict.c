@@ -1,5 +1,6 @@
-/// Proofs that rows contradict, found from the rows alone: nonnegative least squares (Lawson & Hanson) over
-/// the directions L^-1 J_i' / kappa_i with the weights summing to one, in extended precision.
+/// Proofs that rows contradict, found from the rows alone: nonnegative least squares (Lawson &
+/// Hanson) over the directions L^-1 J_i' / kappa_i with the weights summing to one, in extended
+/// precision.
 #include "tools/qp_score.h"
 
 #include "base/mem.h"
@@ -57,7 +58,8 @@ static void find_residual(nnls *p) {
     }
 }
 
-/// Move y towards the trial until it would turn negative; what is zero then leaves. False: it is there.
+/// Move y towards the trial until it would turn negative; what is zero then leaves. False: it is
+/// there.
 static bool step_back(nnls *p) {
     long double part = 1;
     int32_t blocker = -1, kept = 0;
@@ -87,7 +89,8 @@ static void run(nnls *p) {
         for (int32_t c = 0; c < p->count; c++) {
             bool in = false;
             for (int32_t k = 0; k < p->used_count; k++) in = in || p->used[k] == c;
-            long double slope = in ? 0 : dot(p->length, p->column + (size_t)c * p->length, p->residual);
+            long double slope =
+                in ? 0 : dot(p->length, p->column + (size_t)c * p->length, p->residual);
             if (slope > steepest) {
                 steepest = slope;
                 best = c;
@@ -101,8 +104,8 @@ static void run(nnls *p) {
 }
 
 /// Weights of the rows as columns of p say, and what they prove.
-static void prove(const qp_ground *g, const nnls *p, const int32_t *row, const double *sign, double *work,
-                  qp_conflict *ret) {
+static void prove(const qp_ground *g, const nnls *p, const int32_t *row, const double *sign,
+                  double *work, qp_conflict *ret) {
     const qp_file *f = g->file;
     long double cy = 0, size = 0, total = 0;
     memset(work, 0, (size_t)f->n * sizeof *work);
@@ -127,7 +130,8 @@ static void prove(const qp_ground *g, const nnls *p, const int32_t *row, const d
     ret->holds = ret->size <= 1e-12 && ret->slope < -1e-12 && ret->radius >= 1e3;
 }
 
-qpc_status qp_score_conflict(const qp_ground *g, const int32_t *rows, int32_t count, qp_conflict *ret, qpc_error *err) {
+qpc_status qp_score_conflict(const qp_ground *g, const int32_t *rows, int32_t count,
+                             qp_conflict *ret, qpc_error *err) {
     const qp_file *f = g->file;
     *ret = (qp_conflict){.size = HUGE_VAL};
     int32_t columns = 0, most = 2 * count;
@@ -153,7 +157,8 @@ qpc_status qp_score_conflict(const qp_ground *g, const int32_t *rows, int32_t co
     for (int32_t i = 0; i < count; i++) unit = fmax(unit, fabs(f->c[rows[i]]) / g->kappa[rows[i]]);
     for (int32_t i = 0; i < count; i++) {
         memset(work, 0, n * sizeof *work);
-        for (int32_t e = f->J.start[rows[i]]; e < f->J.start[rows[i] + 1]; e++) work[f->J.index[e]] = f->J.value[e];
+        for (int32_t e = f->J.start[rows[i]]; e < f->J.start[rows[i] + 1]; e++)
+            work[f->J.index[e]] = f->J.value[e];
         qp_cholesky_forward(&g->L, 0, work);
         for (int side = 0; side <= f->type[rows[i]]; side++) { // an equality pulls as well
             long double *v = p.column + (size_t)columns * (n + 1);

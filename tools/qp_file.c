@@ -1,6 +1,6 @@
-/// Reader of instance files; qp_file.h says what they are. Bytes are taken one by one, so that alignment
-/// and the machine's byte order do not matter. Each kind has a list of its arrays, in the order in which
-/// their sizes become known.
+/// Reader of instance files; qp_file.h says what they are. Bytes are taken one by one, so that
+/// alignment and the machine's byte order do not matter. Each kind has a list of its arrays, in the
+/// order in which their sizes become known.
 #include "tools/qp_file.h"
 
 #include "base/mem.h"
@@ -45,15 +45,15 @@ typedef enum extent { // how many elements
 
 typedef enum rule { // what an element may be, beyond finite
     ANY,
-    SIZES,    // dims
-    STARTS,   // 0, then never falling
-    LOWER,    // indices of a lower triangle by columns, the diagonal first
-    COLUMNS,  // strictly ascending in a row
-    PIVOTS,   // values of such a triangle: positive diagonal
+    SIZES,   // dims
+    STARTS,  // 0, then never falling
+    LOWER,   // indices of a lower triangle by columns, the diagonal first
+    COLUMNS, // strictly ascending in a row
+    PIVOTS,  // values of such a triangle: positive diagonal
     POSITIVE,
     NOT_NEGATIVE,
-    FLAG,     // 0 or 1
-    STATE     // 0 to 3
+    FLAG, // 0 or 1
+    STATE // 0 to 3
 } rule;
 
 typedef struct spec {
@@ -147,10 +147,11 @@ static qpc_status read_header(reader *r, qpc_error *err) {
         return CORRUPT("%zu bytes, but the header says %llu", r->size, (unsigned long long)whole);
     if (r->arrays > (r->size - HEAD) / ENTRY)
         return CORRUPT("%u arrays do not fit into a file of %zu bytes", r->arrays, r->size);
-    if (r->arrays > ARRAYS_MOST) return CORRUPT("%u arrays, at most %d are read", r->arrays, (int)ARRAYS_MOST);
+    if (r->arrays > ARRAYS_MOST)
+        return CORRUPT("%u arrays, at most %d are read", r->arrays, (int)ARRAYS_MOST);
     if (json > r->size || json_size > r->size - json)
-        return CORRUPT("metadata of %llu bytes at %llu are beyond the end", (unsigned long long)json_size,
-                       (unsigned long long)json);
+        return CORRUPT("metadata of %llu bytes at %llu are beyond the end",
+                       (unsigned long long)json_size, (unsigned long long)json);
     if (kind < QP_KIND_QP || kind > QP_KIND_FRICTION)
         return CORRUPT("kind %u, must be 1 (QP), 2 (LCP) or 3 (friction)", kind);
     for (int i = 44; i < HEAD; i++)
@@ -214,7 +215,8 @@ static qpc_status check_sizes(reader *r, const int32_t *v, int count, qpc_error 
     return QPC_OK;
 }
 
-static qpc_status check_starts(const reader *r, const spec *s, const int32_t *v, int32_t lines, qpc_error *err) {
+static qpc_status check_starts(const reader *r, const spec *s, const int32_t *v, int32_t lines,
+                               qpc_error *err) {
     if (v[0] != 0) return CORRUPT("%s[0]: %d, must be 0", s->name, v[0]);
     bool lower = strcmp(s->name, "K_p") == 0; // each column has its diagonal
     for (int32_t i = 0; i < lines; i++)
@@ -234,17 +236,21 @@ static qpc_status check_indices(const reader *r, const spec *s, const int32_t *v
         for (int32_t k = r->starts[i]; k < r->starts[i + 1]; k++) {
             bool first = k == r->starts[i];
             if (v[k] < 0 || v[k] >= columns)
-                return CORRUPT("%s[%d]: index %d, must be from 0 to %d", s->name, k, v[k], columns - 1);
+                return CORRUPT("%s[%d]: index %d, must be from 0 to %d", s->name, k, v[k],
+                               columns - 1);
             if (s->rule == LOWER && first && v[k] != i)
-                return CORRUPT("%s[%d]: column %d starts with row %d, not with its diagonal", s->name, k, i, v[k]);
+                return CORRUPT("%s[%d]: column %d starts with row %d, not with its diagonal",
+                               s->name, k, i, v[k]);
             if (!first && v[k] <= v[k - 1])
-                return CORRUPT("%s[%d]: %d after %d, indices must ascend", s->name, k, v[k], v[k - 1]);
+                return CORRUPT("%s[%d]: %d after %d, indices must ascend", s->name, k, v[k],
+                               v[k - 1]);
         }
     }
     return QPC_OK;
 }
 
-static qpc_status check_ints(reader *r, const spec *s, const int32_t *v, int32_t count, qpc_error *err) {
+static qpc_status check_ints(reader *r, const spec *s, const int32_t *v, int32_t count,
+                             qpc_error *err) {
     int32_t most = s->rule == FLAG ? 1 : 3;
     switch (s->rule) {
     case SIZES:
@@ -269,17 +275,20 @@ static qpc_status check_ints(reader *r, const spec *s, const int32_t *v, int32_t
     }
 }
 
-static qpc_status check_reals(const reader *r, const spec *s, const double *v, int32_t count, qpc_error *err) {
+static qpc_status check_reals(const reader *r, const spec *s, const double *v, int32_t count,
+                              qpc_error *err) {
     for (int32_t i = 0; i < count; i++) {
         if (!isfinite(v[i])) return CORRUPT("%s[%d]: %g, must be finite", s->name, i, v[i]);
-        if (s->rule == POSITIVE && !(v[i] > 0)) return CORRUPT("%s[%d]: %g, must be above 0", s->name, i, v[i]);
+        if (s->rule == POSITIVE && !(v[i] > 0))
+            return CORRUPT("%s[%d]: %g, must be above 0", s->name, i, v[i]);
         if (s->rule == NOT_NEGATIVE && v[i] < 0)
             return CORRUPT("%s[%d]: %g, must not be negative", s->name, i, v[i]);
     }
     for (int32_t j = 0; s->rule == PIVOTS && j < r->lines; j++)
         if (!(v[r->starts[j]] > 0))
-            return CORRUPT("%s[%d]: diagonal %g of column %d, must be above 0: K is not positive definite",
-                           s->name, r->starts[j], v[r->starts[j]], j);
+            return CORRUPT(
+                "%s[%d]: diagonal %g of column %d, must be above 0: K is not positive definite",
+                s->name, r->starts[j], v[r->starts[j]], j);
     return QPC_OK;
 }
 
@@ -318,18 +327,24 @@ static qpc_status read_array(reader *r, const spec *s, qpc_error *err) {
     int type = (int)little(e + 32, 4);
     int64_t want = count_of(r, s->count), count = (int64_t)little(e + 40, 8);
     if (type != s->type)
-        return CORRUPT("%s: type %d, must be %d (%s)", s->name, type, s->type, s->type == REALS ? "f64" : "i32");
+        return CORRUPT("%s: type %d, must be %d (%s)", s->name, type, s->type,
+                       s->type == REALS ? "f64" : "i32");
     if (count != want)
-        return CORRUPT("%s: %lld elements, must be %lld", s->name, (long long)count, (long long)want);
+        return CORRUPT("%s: %lld elements, must be %lld", s->name, (long long)count,
+                       (long long)want);
     const uint8_t *from = r->bytes + little(e + 48, 8);
     size_t element = s->type == REALS ? sizeof(double) : sizeof(int32_t);
     void *copy = qpc_alloc_array((size_t)count, element);
-    if (copy == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "%s: no memory for %lld elements", s->name, (long long)count);
+    if (copy == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "%s: no memory for %lld elements", s->name,
+                        (long long)count);
     double *reals = copy;
     int32_t *ints = copy;
     for (int64_t i = 0; i < count; i++) {
-        if (s->type == REALS) reals[i] = real(from + 8 * i);
-        else ints[i] = (int32_t)(uint32_t)little(from + 4 * i, 4);
+        if (s->type == REALS)
+            reals[i] = real(from + 8 * i);
+        else
+            ints[i] = (int32_t)(uint32_t)little(from + 4 * i, 4);
     }
     qpc_status status = s->type == REALS ? check_reals(r, s, reals, (int32_t)count, err)
                                          : check_ints(r, s, ints, (int32_t)count, err);
@@ -352,7 +367,8 @@ static qpc_status check_types(const qp_file *f, qpc_error *err) {
     for (int32_t i = 0; f->kind == QP_KIND_QP && i < f->m; i++) equalities += f->type[i];
     if (f->kind == QP_KIND_QP && equalities != f->equalities)
         return CORRUPT("type: %d equalities, but dims says %d", equalities, f->equalities);
-    if (f->kind != QP_KIND_QP && f->infeasible) return CORRUPT("status[0]: 1, only a QP can be infeasible");
+    if (f->kind != QP_KIND_QP && f->infeasible)
+        return CORRUPT("status[0]: 1, only a QP can be infeasible");
     return QPC_OK;
 }
 
@@ -361,7 +377,9 @@ qpc_status qp_file_parse(const uint8_t *bytes, size_t size, qp_file *ret, qpc_er
     qpc_status status = read_header(&r, err);
     if (status == QPC_OK) status = check_directory(&r, err);
     if (status != QPC_OK) return status;
-    const spec *specs = r.file.kind == QP_KIND_QP ? QP_ARRAYS : r.file.kind == QP_KIND_LCP ? LCP_ARRAYS : FRICTION_ARRAYS;
+    const spec *specs = r.file.kind == QP_KIND_QP    ? QP_ARRAYS
+                        : r.file.kind == QP_KIND_LCP ? LCP_ARRAYS
+                                                     : FRICTION_ARRAYS;
     size_t count = r.file.kind == QP_KIND_QP    ? sizeof QP_ARRAYS / sizeof *QP_ARRAYS
                    : r.file.kind == QP_KIND_LCP ? sizeof LCP_ARRAYS / sizeof *LCP_ARRAYS
                                                 : sizeof FRICTION_ARRAYS / sizeof *FRICTION_ARRAYS;
@@ -377,7 +395,9 @@ qpc_status qp_file_parse(const uint8_t *bytes, size_t size, qp_file *ret, qpc_er
 
 qpc_status qp_file_read(const char *path, qp_file *ret, qpc_error *err) {
     FILE *file = fopen(path, "rbe");
-    if (file == NULL) return qpc_fail(err, errno == ENOENT ? QPC_ERR_NOT_FOUND : QPC_ERR_IO, "%s", strerror(errno));
+    if (file == NULL)
+        return qpc_fail(err, errno == ENOENT ? QPC_ERR_NOT_FOUND : QPC_ERR_IO, "%s",
+                        strerror(errno));
     uint8_t *bytes = NULL;
     size_t size = 0, room = 0;
     qpc_status status = QPC_OK;
@@ -386,7 +406,8 @@ qpc_status qp_file_read(const char *path, qp_file *ret, qpc_error *err) {
             room = room == 0 ? 1 << 16 : 2 * room;
             uint8_t *more = qpc_realloc(bytes, room);
             if (more == NULL) {
-                status = qpc_fail(err, QPC_ERR_MEMORY, "no memory for a file of over %zu bytes", size);
+                status =
+                    qpc_fail(err, QPC_ERR_MEMORY, "no memory for a file of over %zu bytes", size);
                 break;
             }
             bytes = more;
@@ -405,10 +426,11 @@ qpc_status qp_file_read(const char *path, qp_file *ret, qpc_error *err) {
 
 void qp_file_fini(qp_file *f) {
     if (f == NULL) return;
-    void *all[] = {f->K.start, f->K.index, f->K.value, f->J.start, f->J.index, f->J.value, f->A.start,
-                   f->A.index, f->A.value, f->b, f->c, f->type, f->row_id, f->kappa, f->x, f->lam, f->relax,
-                   f->farkas, f->mass, f->velocity, f->eps, f->f, f->w, f->v_plus, f->q, f->mu, f->r, f->u,
-                   f->state, f->objective};
+    void *all[] = {f->K.start, f->K.index,  f->K.value, f->J.start, f->J.index, f->J.value,
+                   f->A.start, f->A.index,  f->A.value, f->b,       f->c,       f->type,
+                   f->row_id,  f->kappa,    f->x,       f->lam,     f->relax,   f->farkas,
+                   f->mass,    f->velocity, f->eps,     f->f,       f->w,       f->v_plus,
+                   f->q,       f->mu,       f->r,       f->u,       f->state,   f->objective};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) qpc_free(all[i]);
     *f = (qp_file){0};
 }

@@ -3,11 +3,11 @@
 //     qp_instances [--engine NAME|all] [--friction MODE] [--sequence] [--repeat N] [--csv | --json]
 //                  [--commit ID] FILE...
 //
-// Gives every instance of the layout of tests/data/qp to the engine and judges the answer by its own
-// arithmetic (qp_score.h): residuals, distance from the stored solution, proofs of contradictions, set
-// changes of warm starts; then geometric means by size class and the list of what fell short.
-// Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does not read or an output that
-// does not write. See docs/checking.md.
+// Gives every instance of the layout of tests/data/qp to the engine and judges the answer by its
+// own arithmetic (qp_score.h): residuals, distance from the stored solution, proofs of
+// contradictions, set changes of warm starts; then geometric means by size class and the list of
+// what fell short. Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does
+// not read or an output that does not write. See docs/checking.md.
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "tools/qp_report.h"
@@ -23,7 +23,7 @@ enum { EXIT_HOLDS = 0, EXIT_BROKEN = 1, EXIT_ERROR = 2, NAME = 128 };
 
 typedef struct request {
     bool wanted[QPC_SOLVER_COUNT];
-    bool sequence, friction;
+    bool chosen, sequence, friction; // chosen: by --engine; friction: asked for by itself
     qpc_friction_mode mode;
     int repeat;
 } request;
@@ -50,17 +50,20 @@ static bool follows(const history *h, const char *name, bool always) {
     if (h->name[0] == '\0') return false;
     if (always) return true;
     size_t length = stem(name);
-    return strncmp(name, "seq_", 4) == 0 && length == stem(h->name) && strncmp(name, h->name, length) == 0;
+    return strncmp(name, "seq_", 4) == 0 && length == stem(h->name) &&
+           strncmp(name, h->name, length) == 0;
 }
 
 /// Cold, and warm where the file before was the step before.
-static qpc_status check_solver(const qp_ground *g, const char *name, qpc_solver_id id, const request *r, bool warm,
-                               history *h, qpc_arena *arena, qp_report *report, qpc_error *err) {
+static qpc_status check_solver(const qp_ground *g, const char *name, qpc_solver_id id,
+                               const request *r, bool warm, history *h, qpc_arena *arena,
+                               qp_report *report, qpc_error *err) {
     const qp_file *f = g->file;
     for (int start = 0; start < 2; start++) {
         if (start == 1 && !(warm && h->memory[id].lam != NULL)) break;
         qp_result result;
-        qpc_status status = qp_run(g, id, start == 1 ? &h->memory[id] : NULL, r->repeat, arena, &result, err);
+        qpc_status status =
+            qp_run(g, id, start == 1 ? &h->memory[id] : NULL, r->repeat, arena, &result, err);
         if (status != QPC_OK) return status;
         qp_report_result(report, name, f, &result);
         bool last = start == 1 || !(warm && h->memory[id].lam != NULL);
@@ -72,12 +75,13 @@ static qpc_status check_solver(const qp_ground *g, const char *name, qpc_solver_
     return QPC_OK;
 }
 
-static qpc_status check_ground(const qp_ground *g, const char *name, const request *r, history *h, qpc_arena *arena,
-                               qp_report *report, qpc_error *err) {
+static qpc_status check_ground(const qp_ground *g, const char *name, const request *r, history *h,
+                               qpc_arena *arena, qp_report *report, qpc_error *err) {
     qpc_status status = QPC_OK;
     if (g->file->kind == QP_KIND_FRICTION) {
         qp_result result;
-        if (!r->friction) return QPC_OK;
+        // Friction does not go through the table of solvers: it belongs to auto.
+        if (!r->friction && !r->wanted[QPC_SOLVER_AUTO]) return QPC_OK;
         status = qp_run_friction(g, r->mode, r->repeat, arena, &result, err);
         if (status != QPC_OK) return status;
         qp_report_result(report, name, g->file, &result);
@@ -87,12 +91,14 @@ static qpc_status check_ground(const qp_ground *g, const char *name, const reque
     bool warm = g->file->kind == QP_KIND_QP && follows(h, name, r->sequence);
     if (!warm) forget(h);
     for (int e = 0; e < QPC_SOLVER_COUNT && status == QPC_OK; e++)
-        if (r->wanted[e]) status = check_solver(g, name, (qpc_solver_id)e, r, warm, h, arena, report, err);
+        if (r->wanted[e])
+            status = check_solver(g, name, (qpc_solver_id)e, r, warm, h, arena, report, err);
     if (g->file->kind == QP_KIND_QP) (void)snprintf(h->name, sizeof h->name, "%s", name);
     return status;
 }
 
-static int check_file(const char *path, const request *r, history *h, qpc_arena *arena, qp_report *report) {
+static int check_file(const char *path, const request *r, history *h, qpc_arena *arena,
+                      qp_report *report) {
     qp_file file = {0};
     qp_ground ground = {0};
     qpc_error err = {0};
@@ -118,39 +124,40 @@ static int usage(FILE *out, int status) {
     fprintf(out,
             "usage: qp_instances [OPTION]... FILE...\n"
             "Checks the solvers on instances with verified solutions (QP, LCP, friction).\n"
-            "  --engine NAME    ask this one, or all; default auto. Known:\n");
+            "  --engine NAME    ask this one, or all; may be repeated; default auto. Known:\n");
     for (int e = 0; e < QPC_SOLVER_COUNT; e++)
         fprintf(out, "                     %s%s\n", qpc_solver_name((qpc_solver_id)e),
                 qp_engine_compares((qpc_solver_id)e) ? " (for comparison)" : "");
-    fprintf(out,
-            "  --friction MODE  exact (default) or staggered\n"
-            "  --sequence       each file is the step after the one before; without this seq_*_00,\n"
-            "                   seq_*_01, ... are\n"
-            "  --repeat N       best time of N runs, 1 to 1000; default 3\n"
-            "  --csv            one line an instance and engine, values separated by commas\n"
-            "  --json           one JSON object a line\n"
-            "  --commit ID      goes into the CSV\n"
-            "Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does not read\n"
-            "or an output that does not write.\n");
+    fprintf(
+        out,
+        "  --friction MODE  exact (default, with auto) or staggered\n"
+        "  --sequence       each file is the step after the one before; without this seq_*_00,\n"
+        "                   seq_*_01, ... are\n"
+        "  --repeat N       best time of N runs, 1 to 1000; default 3\n"
+        "  --csv            one line an instance and engine, values separated by commas\n"
+        "  --json           one JSON object a line\n"
+        "  --commit ID      goes into the CSV\n"
+        "Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does not read\n"
+        "or an output that does not write.\n");
     return status;
 }
 
 static bool choose_engine(const char *name, request *r) {
     const char *names[QPC_SOLVER_COUNT + 2];
-    memset(r->wanted, 0, sizeof r->wanted);
+    bool known = false;
+    if (!r->chosen) memset(r->wanted, 0, sizeof r->wanted);
+    r->chosen = true;
     for (int e = 0; e < QPC_SOLVER_COUNT; e++) {
         names[e] = qpc_solver_name((qpc_solver_id)e);
-        r->wanted[e] = strcmp(name, "all") == 0 || strcmp(name, names[e]) == 0;
+        if (strcmp(name, "all") == 0 || strcmp(name, names[e]) == 0) r->wanted[e] = known = true;
     }
     names[QPC_SOLVER_COUNT] = "all";
     names[QPC_SOLVER_COUNT + 1] = NULL;
-    // Friction does not go through this table.
-    r->friction = strcmp(name, "all") == 0 || r->wanted[QPC_SOLVER_AUTO];
-    for (int e = 0; e < QPC_SOLVER_COUNT; e++)
-        if (r->wanted[e]) return true;
+    if (known) return true;
     const char *near = qpc_nearest(name, strlen(name), names);
-    fprintf(stderr, "--engine %s: not known%s%s%s; known:", name, near != NULL ? ", did you mean " : "",
-            near != NULL ? near : "", near != NULL ? "?" : "");
+    fprintf(stderr, "--engine %s: not known%s%s%s; known:", name,
+            near != NULL ? ", did you mean " : "", near != NULL ? near : "",
+            near != NULL ? "?" : "");
     for (int e = 0; names[e] != NULL; e++) fprintf(stderr, " %s", names[e]);
     fprintf(stderr, "\n");
     return false;
@@ -158,9 +165,12 @@ static bool choose_engine(const char *name, request *r) {
 
 static bool choose_mode(const char *name, request *r) {
     r->friction = true;
-    if (strcmp(name, "exact") == 0) r->mode = QPC_FRICTION_EXACT;
-    else if (strcmp(name, "staggered") == 0) r->mode = QPC_FRICTION_STAGGERED;
-    else fprintf(stderr, "--friction %s: not known; known: exact staggered\n", name);
+    if (strcmp(name, "exact") == 0)
+        r->mode = QPC_FRICTION_EXACT;
+    else if (strcmp(name, "staggered") == 0)
+        r->mode = QPC_FRICTION_STAGGERED;
+    else
+        fprintf(stderr, "--friction %s: not known; known: exact staggered\n", name);
     return strcmp(name, "exact") == 0 || strcmp(name, "staggered") == 0;
 }
 
@@ -178,10 +188,14 @@ static bool choose_repeat(const char *text, request *r) {
 /// False: usage, or a word that is not known.
 static bool read_options(int argc, char **argv, request *r, qp_report *report, bool *ret_help) {
     static const struct option options[] = {
-        {"engine", required_argument, NULL, 'e'},  {"friction", required_argument, NULL, 'f'},
-        {"sequence", no_argument, NULL, 's'},      {"repeat", required_argument, NULL, 'r'},
-        {"csv", no_argument, NULL, 'c'},           {"json", no_argument, NULL, 'j'},
-        {"commit", required_argument, NULL, 'i'},  {"help", no_argument, NULL, 'h'},
+        {"engine", required_argument, NULL, 'e'},
+        {"friction", required_argument, NULL, 'f'},
+        {"sequence", no_argument, NULL, 's'},
+        {"repeat", required_argument, NULL, 'r'},
+        {"csv", no_argument, NULL, 'c'},
+        {"json", no_argument, NULL, 'j'},
+        {"commit", required_argument, NULL, 'i'},
+        {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
@@ -202,7 +216,7 @@ static bool read_options(int argc, char **argv, request *r, qp_report *report, b
 }
 
 int main(int argc, char **argv) {
-    request r = {.friction = true, .mode = QPC_FRICTION_EXACT, .repeat = 3};
+    request r = {.mode = QPC_FRICTION_EXACT, .repeat = 3};
     r.wanted[QPC_SOLVER_AUTO] = true;
     static qp_report report;
     bool help = false;
@@ -213,12 +227,14 @@ int main(int argc, char **argv) {
     history h = {0};
     qpc_arena arena = {0};
     int unread = 0;
-    for (int i = optind; i < argc; i++) unread += check_file(argv[i], &r, &h, &arena, &report) != EXIT_HOLDS;
+    for (int i = optind; i < argc; i++)
+        unread += check_file(argv[i], &r, &h, &arena, &report) != EXIT_HOLDS;
     bool holds = qp_report_end(&report);
     forget(&h);
     qpc_arena_fini(&arena);
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (!written) fprintf(stderr, "standard output: %s\n", strerror(errno));
     if (!holds) return EXIT_BROKEN; // worse than a file that does not read
-    return unread > 0 || !written ? EXIT_ERROR : EXIT_HOLDS; // nobody can read that every promise holds
+    return unread > 0 || !written ? EXIT_ERROR
+                                  : EXIT_HOLDS; // nobody can read that every promise holds
 }

@@ -14,21 +14,23 @@ typedef struct qp_sum {
     double log_ms, most_ms; // sum of logarithms over those that held
     double worst_stat, worst_prim, worst_dual, worst_comp, worst_distance;
     int32_t most_changes;
-    int32_t tight;          // friction: natural residual <= 1e-9
+    int32_t tight; // friction: natural residual <= 1e-9
 } qp_sum;
 
 enum { QP_FINDINGS = 64 };
 typedef struct qp_report {
     qp_format format;
     const char *commit; // CSV; may be NULL
-    qp_sum sums[QPC_SOLVER_COUNT][QP_CLASSES]; // friction under AUTO (exact) and AUGMENTED_CG (staggered)
+    qp_sum sums[QPC_SOLVER_COUNT]
+               [QP_CLASSES];         // friction under AUTO (exact) and AUGMENTED_CG (staggered)
     int32_t wrong, broken, short_of; // broken: counts for the exit status
     int32_t finding_count;
     char findings[QP_FINDINGS][320];
 } qp_report;
 
 void qp_report_begin(const qp_report *report);
-void qp_report_result(qp_report *report, const char *name, const qp_file *file, const qp_result *result);
+void qp_report_result(qp_report *report, const char *name, const qp_file *file,
+                      const qp_result *result);
 /// Sums and findings. True if every promise holds.
 bool qp_report_end(qp_report *report);
 

@@ -35,7 +35,8 @@ void qp_memory_fini(qp_memory *memory) {
     *memory = (qp_memory){0};
 }
 
-qpc_status qp_memory_keep(qp_memory *memory, const qp_file *file, const double *lam, qpc_error *err) {
+qpc_status qp_memory_keep(qp_memory *memory, const qp_file *file, const double *lam,
+                          qpc_error *err) {
     size_t m = (size_t)file->m;
     int32_t *id = qpc_alloc_array(m, sizeof *id);
     double *l = qpc_alloc_array(m, sizeof *l);
@@ -57,7 +58,8 @@ typedef struct labelled {
 
 static int by_label(const void *a, const void *b) {
     const labelled *x = a, *y = b;
-    return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : (x->row > y->row) - (x->row < y->row);
+    return x->id != y->id ? (x->id > y->id) - (x->id < y->id)
+                          : (x->row > y->row) - (x->row < y->row);
 }
 
 static void label(labelled *list, const int32_t *id, int32_t count) {
@@ -120,7 +122,8 @@ static bool turn_lcp(problem *p, const qp_file *f) {
     p->index = qpc_alloc_array(n, sizeof *p->index);
     p->negative = qpc_alloc_array(nnz, sizeof *p->negative);
     p->zero = qpc_calloc(n, sizeof *p->zero);
-    if (p->start == NULL || p->index == NULL || p->negative == NULL || p->zero == NULL) return false;
+    if (p->start == NULL || p->index == NULL || p->negative == NULL || p->zero == NULL)
+        return false;
     for (int32_t i = 0; i <= f->n; i++) p->start[i] = i;
     for (int32_t i = 0; i < f->n; i++) p->index[i] = i;
     for (size_t k = 0; k < nnz; k++) p->negative[k] = -f->J.value[k];
@@ -132,10 +135,16 @@ static bool turn_lcp(problem *p, const qp_file *f) {
 
 static qpc_status problem_init(problem *p, const qp_file *f, qpc_error *err) {
     size_t m = (size_t)f->m;
-    *p = (problem){.equality = qpc_calloc(m, 1), .priority = qpc_alloc_array(m, 1),
+    *p = (problem){.equality = qpc_calloc(m, 1),
+                   .priority = qpc_alloc_array(m, 1),
                    .key = qpc_alloc_array(m, sizeof *p->key)};
-    p->qp = (qpc_qp){.n = f->n, .m = f->m, .b = f->b, .row_start = f->J.start, .column = f->J.index,
-                     .value = f->J.value, .c = f->c};
+    p->qp = (qpc_qp){.n = f->n,
+                     .m = f->m,
+                     .b = f->b,
+                     .row_start = f->J.start,
+                     .column = f->J.index,
+                     .value = f->J.value,
+                     .c = f->c};
     if (p->equality == NULL || p->priority == NULL || p->key == NULL ||
         (f->kind == QP_KIND_LCP && !turn_lcp(p, f))) {
         problem_fini(p);
@@ -152,7 +161,8 @@ static qpc_status problem_init(problem *p, const qp_file *f, qpc_error *err) {
     return QPC_OK;
 }
 
-/// What belongs to the time of a solve: K stored and factored. A narrow band is a band, the rest is sparse.
+/// What belongs to the time of a solve: K stored and factored. A narrow band is a band, the rest is
+/// sparse.
 enum { BAND_MOST = 12 };
 static qpc_status set_up(problem *p, const qp_file *f, qpc_error *err) {
     bool lcp = f->kind == QP_KIND_LCP;
@@ -167,7 +177,8 @@ static qpc_status set_up(problem *p, const qp_file *f, qpc_error *err) {
     if (width <= BAND_MOST) {
         status = qpc_linsys_resize(&p->sys, f->n, width, err);
         for (int32_t j = 0; status == QPC_OK && j < f->n; j++)
-            for (int32_t k = start[j]; k < start[j + 1]; k++) qpc_linsys_add(&p->sys, index[k], j, value[k]);
+            for (int32_t k = start[j]; k < start[j + 1]; k++)
+                qpc_linsys_add(&p->sys, index[k], j, value[k]);
     } else {
         status = qpc_linsys_resize_sparse(&p->sys, f->n, start, index, err);
         if (status == QPC_OK) memcpy(p->sys.value, value, (size_t)start[f->n] * sizeof *value);
@@ -179,9 +190,11 @@ static qpc_status set_up(problem *p, const qp_file *f, qpc_error *err) {
 
 // ---- verdicts ----
 
-static void say(qp_result *r, qp_verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(qp_result *r, qp_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static void say(qp_result *r, qp_verdict verdict, const char *format, ...) {
-    if (verdict < r->verdict || (verdict == r->verdict && r->why[0] != '\0')) return; // the first of the worst
+    if (verdict < r->verdict || (verdict == r->verdict && r->why[0] != '\0'))
+        return; // the first of the worst
     va_list list;
     va_start(list, format);
     r->verdict = verdict;
@@ -192,8 +205,8 @@ static void say(qp_result *r, qp_verdict verdict, const char *format, ...) {
 static void hold(qp_result *r, const char *name, double value, double limit, bool claims) {
     if (value <= limit) return;
     bool wrong = claims && !(value <= fmax(QP_LIMIT_WRONG, 10 * limit));
-    say(r, wrong ? QP_WRONG : QP_SHORT, "%s%s %.2g, must be at most %g", claims ? "says optimal: " : "", name, value,
-        limit);
+    say(r, wrong ? QP_WRONG : QP_SHORT, "%s%s %.2g, must be at most %g",
+        claims ? "says optimal: " : "", name, value, limit);
 }
 
 static const char *outcome_of(const qp_result *r) {
@@ -207,10 +220,11 @@ static void judge_infeasible(qp_result *r) {
     } else if (r->report.outcome != QPC_OUTCOME_INFEASIBLE) {
         if (proves(r->asked)) say(r, QP_SHORT, "rows contradict: not proved (%s)", outcome_of(r));
     } else if (!r->conflict.holds) {
-        say(r, QP_SHORT, "the rows named prove nothing: |J'y| %.2g, c'y / |c|'|y| %.2g", r->conflict.size,
-            r->conflict.slope);
+        say(r, QP_SHORT, "the rows named prove nothing: |J'y| %.2g, c'y / |c|'|y| %.2g",
+            r->conflict.size, r->conflict.slope);
     } else if (!(r->relaxation <= QP_LIMIT_RELAXATION) && proves(r->asked)) {
-        say(r, QP_SHORT, "relaxation %.2g off, must be at most %g", r->relaxation, QP_LIMIT_RELAXATION);
+        say(r, QP_SHORT, "relaxation %.2g off, must be at most %g", r->relaxation,
+            QP_LIMIT_RELAXATION);
     }
 }
 
@@ -219,7 +233,8 @@ static qpc_status judge_qp(const qp_ground *g, qp_result *r, qpc_error *err) {
     qpc_status status = qp_score_qp(g, r->x, r->lam, false, &r->score, err);
     if (status != QPC_OK) return status;
     if (r->report.outcome == QPC_OUTCOME_INFEASIBLE) {
-        int32_t named = r->report.conflict_count < QPC_CONFLICT_MAX ? r->report.conflict_count : QPC_CONFLICT_MAX;
+        int32_t named = r->report.conflict_count < QPC_CONFLICT_MAX ? r->report.conflict_count
+                                                                    : QPC_CONFLICT_MAX;
         status = qp_score_conflict(g, r->report.conflict_row, named, &r->conflict, err);
         if (status != QPC_OK) return status;
     }
@@ -227,15 +242,18 @@ static qpc_status judge_qp(const qp_ground *g, qp_result *r, qpc_error *err) {
         judge_infeasible(r);
         return QPC_OK;
     }
-    if (r->report.outcome == QPC_OUTCOME_INFEASIBLE) say(r, QP_WRONG, "says infeasible, and is not");
+    if (r->report.outcome == QPC_OUTCOME_INFEASIBLE)
+        say(r, QP_WRONG, "says infeasible, and is not");
     hold(r, "stat", r->score.stat, QP_LIMIT, claims);
     hold(r, "prim", r->score.prim, QP_LIMIT, claims);
     hold(r, "dual", r->score.dual, QP_LIMIT, claims);
     hold(r, "comp", r->score.comp, QP_LIMIT_COMP, claims);
     hold(r, "distance", r->score.distance, QP_LIMIT_DISTANCE, claims);
-    if (!claims) say(r, QP_SHORT, "%s, and is solved", outcome_of(r)); // modesty is no virtue either
+    if (!claims)
+        say(r, QP_SHORT, "%s, and is solved", outcome_of(r)); // modesty is no virtue either
     if (r->warm && r->changes > QP_LIMIT_CHANGES)
-        say(r, QP_SHORT, "%d set changes from a warm start, at most %d", r->changes, (int)QP_LIMIT_CHANGES);
+        say(r, QP_SHORT, "%d set changes from a warm start, at most %d", r->changes,
+            (int)QP_LIMIT_CHANGES);
     return QPC_OK;
 }
 
@@ -243,7 +261,8 @@ static qpc_status judge_lcp(const qp_ground *g, qp_result *r, qpc_error *err) {
     bool claims = r->report.outcome == QPC_OUTCOME_OPTIMAL;
     qpc_status status = qp_score_lcp(g, r->x, r->lam, &r->score, err);
     if (status != QPC_OK) return status;
-    if (r->report.outcome == QPC_OUTCOME_INFEASIBLE) say(r, QP_WRONG, "says infeasible, and is not");
+    if (r->report.outcome == QPC_OUTCOME_INFEASIBLE)
+        say(r, QP_WRONG, "says infeasible, and is not");
     hold(r, "stat", r->score.stat, QP_LIMIT, claims);
     hold(r, "w >= 0", r->score.prim, QP_LIMIT, claims);
     hold(r, "f >= 0", r->score.dual, QP_LIMIT, claims);
@@ -265,7 +284,8 @@ static qpc_status judge_friction(const qp_ground *g, qp_result *r, qpc_error *er
     bool claims = r->friction.converged, cheap = r->mode != QPC_FRICTION_EXACT;
     double natural = r->score.natural;
     if (claims && !(natural <= 10 * tolerance_of(r->mode)))
-        say(r, QP_WRONG, "says converged to %g: natural residual %.2g", tolerance_of(r->mode), natural);
+        say(r, QP_WRONG, "says converged to %g: natural residual %.2g", tolerance_of(r->mode),
+            natural);
     else if (!cheap) // staggered: told, not promised
         hold(r, "natural residual", natural, QP_LIMIT_NATURAL, false);
     return QPC_OK;
@@ -279,7 +299,9 @@ qpc_status qp_judge(const qp_ground *g, qp_result *r, qpc_error *err) {
         return QPC_OK;
     }
     qpc_status (*judge)(const qp_ground *, qp_result *, qpc_error *) =
-        g->file->kind == QP_KIND_QP ? judge_qp : g->file->kind == QP_KIND_LCP ? judge_lcp : judge_friction;
+        g->file->kind == QP_KIND_QP    ? judge_qp
+        : g->file->kind == QP_KIND_LCP ? judge_lcp
+                                       : judge_friction;
     return judge(g, r, err);
 }
 
@@ -302,7 +324,8 @@ static int32_t net_changes(const qp_file *f, const double *before, const double 
     return net;
 }
 
-static qpc_status relax(const qp_ground *g, problem *p, qpc_arena *arena, qp_result *r, qpc_error *err) {
+static qpc_status relax(const qp_ground *g, problem *p, qpc_arena *arena, qp_result *r,
+                        qpc_error *err) {
     size_t m = (size_t)g->file->m;
     double *c = qpc_alloc_array(m, sizeof *c), largest = 0;
     if (c == NULL) return NO_MEMORY(err);
@@ -316,7 +339,8 @@ static qpc_status relax(const qp_ground *g, problem *p, qpc_arena *arena, qp_res
     return QPC_OK;
 }
 
-static qpc_status run_once(problem *p, const qp_file *f, const double *start, qpc_arena *arena, bool keep, qp_result *r) {
+static qpc_status run_once(problem *p, const qp_file *f, const double *start, qpc_arena *arena,
+                           bool keep, qp_result *r) {
     // No unit is common to the instances, so that m/s decide nothing here: exact does.
     qpc_solver_options options = qpc_solver_options_default();
     options.exact = true;
@@ -326,7 +350,8 @@ static qpc_status run_once(problem *p, const qp_file *f, const double *start, qp
     if (f->m > 0) memcpy(r->lam, start, (size_t)f->m * sizeof *start);
     double begin = cpu_ms();
     r->status = set_up(p, f, &why);
-    if (r->status == QPC_OK) r->status = qpc_solve(r->asked, &p->qp, &options, arena, r->x, r->lam, &r->report, &why);
+    if (r->status == QPC_OK)
+        r->status = qpc_solve(r->asked, &p->qp, &options, arena, r->x, r->lam, &r->report, &why);
     if (!keep) qpc_linsys_fini(&p->sys);
     double ms = cpu_ms() - begin;
     if (r->ms < 0 || ms < r->ms) r->ms = ms;
@@ -334,14 +359,18 @@ static qpc_status run_once(problem *p, const qp_file *f, const double *start, qp
     return r->status;
 }
 
-qpc_status qp_run(const qp_ground *g, qpc_solver_id id, const qp_memory *warm, int repeat, qpc_arena *arena,
-                  qp_result *ret, qpc_error *err) {
+qpc_status qp_run(const qp_ground *g, qpc_solver_id id, const qp_memory *warm, int repeat,
+                  qpc_arena *arena, qp_result *ret, qpc_error *err) {
     const qp_file *f = g->file;
     problem p;
     qpc_status status = problem_init(&p, f, err);
     if (status != QPC_OK) return status;
-    qp_result r = {.asked = id, .warm = warm != NULL, .ms = -1, .relaxation = -1,
-                   .x = qpc_calloc((size_t)f->n, sizeof *r.x), .lam = qpc_calloc((size_t)f->m, sizeof *r.lam)};
+    qp_result r = {.asked = id,
+                   .warm = warm != NULL,
+                   .ms = -1,
+                   .relaxation = -1,
+                   .x = qpc_calloc((size_t)f->n, sizeof *r.x),
+                   .lam = qpc_calloc((size_t)f->m, sizeof *r.lam)};
     double *start = qpc_calloc((size_t)f->m, sizeof *start);
     if (r.x == NULL || r.lam == NULL || start == NULL) {
         status = NO_MEMORY(err);
@@ -362,33 +391,34 @@ qpc_status qp_run(const qp_ground *g, qpc_solver_id id, const qp_memory *warm, i
         r.changes = r.report.adds + r.report.drops;
         if (r.changes < r.net) r.changes = r.net; // an engine without a working set
     }
-    if (r.report.outcome == QPC_OUTCOME_INFEASIBLE && f->infeasible) status = relax(g, &p, arena, &r, err);
+    if (r.report.outcome == QPC_OUTCOME_INFEASIBLE && f->infeasible)
+        status = relax(g, &p, arena, &r, err);
     if (status == QPC_OK) status = qp_judge(g, &r, err);
 done:
     qpc_free(start);
     problem_fini(&p);
-    if (status != QPC_OK) qp_result_fini(&r);
-    else *ret = r;
+    if (status != QPC_OK)
+        qp_result_fini(&r);
+    else
+        *ret = r;
     return status;
 }
 
-#pragma weak qpc_solve_cones // TEMPORARY
-
-qpc_status qp_run_friction(const qp_ground *g, qpc_friction_mode mode, int repeat, qpc_arena *arena, qp_result *ret,
-                           qpc_error *err) {
+qpc_status qp_run_friction(const qp_ground *g, qpc_friction_mode mode, int repeat, qpc_arena *arena,
+                           qp_result *ret, qpc_error *err) {
     const qp_file *f = g->file;
     size_t count = 3 * (size_t)f->m;
     const qpc_cones cones = {f->m, f->A.start, f->A.index, f->A.value, f->q, f->mu};
     const qpc_friction_options options = {.mode = mode, .tolerance = tolerance_of(mode)};
-    qp_result r = {.mode = mode, .ms = -1, .relaxation = -1, .lam = qpc_calloc(count, sizeof *r.lam)};
+    qp_result r = {
+        .mode = mode, .ms = -1, .relaxation = -1, .lam = qpc_calloc(count, sizeof *r.lam)};
     if (r.lam == NULL) return NO_MEMORY(err);
     for (int i = 0; i < repeat; i++) {
         qpc_error why = {0};
         qpc_arena_reset(arena);
         memset(r.lam, 0, count * sizeof *r.lam);
         double begin = cpu_ms();
-        if (qpc_solve_cones == NULL) r.status = qpc_fail(&why, QPC_ERR_UNSUPPORTED, "no friction");
-        else r.status = qpc_solve_cones(&cones, &options, arena, r.lam, &r.friction, &why);
+        r.status = qpc_solve_cones(&cones, &options, arena, r.lam, &r.friction, &why);
         double ms = cpu_ms() - begin;
         if (r.ms < 0 || ms < r.ms) r.ms = ms;
         if (r.status == QPC_OK) continue;
@@ -396,7 +426,9 @@ qpc_status qp_run_friction(const qp_ground *g, qpc_friction_mode mode, int repea
         break;
     }
     qpc_status status = r.status == QPC_ERR_MEMORY ? NO_MEMORY(err) : qp_judge(g, &r, err);
-    if (status != QPC_OK) qp_result_fini(&r);
-    else *ret = r;
+    if (status != QPC_OK)
+        qp_result_fini(&r);
+    else
+        *ret = r;
     return status;
 }

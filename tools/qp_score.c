@@ -49,8 +49,8 @@ static bool is_empty(const qp_matrix *J, int32_t row) {
 
 // ---- QP ----
 
-qpc_status qp_score_qp(const qp_ground *g, const double *x, const double *lam, bool relaxed, qp_score *ret,
-                       qpc_error *err) {
+qpc_status qp_score_qp(const qp_ground *g, const double *x, const double *lam, bool relaxed,
+                       qp_score *ret, qpc_error *err) {
     const qp_file *f = g->file;
     size_t n = (size_t)f->n;
     long double *work = qpc_alloc_array(4 * n, sizeof *work);
@@ -87,7 +87,8 @@ qpc_status qp_score_qp(const qp_ground *g, const double *x, const double *lam, b
         }
         double violation = (double)(equality ? fabsl(s) : s < 0 || isnan(s) ? -s : 0);
         out.prim = most(out.prim, violation / (g->kappa[i] * g->scale));
-        if (!equality) out.dual = most(out.dual, !(lam[i] >= 0) ? -lam[i] * g->kappa[i] / g->scale : 0);
+        if (!equality)
+            out.dual = most(out.dual, !(lam[i] >= 0) ? -lam[i] * g->kappa[i] / g->scale : 0);
         comp += fabsl(lam[i] * s);
     }
     long double largest = 0;
@@ -109,7 +110,8 @@ qpc_status qp_score_qp(const qp_ground *g, const double *x, const double *lam, b
 
 // ---- LCP ----
 
-qpc_status qp_score_lcp(const qp_ground *g, const double *x, const double *f, qp_score *ret, qpc_error *err) {
+qpc_status qp_score_lcp(const qp_ground *g, const double *x, const double *f, qp_score *ret,
+                        qpc_error *err) {
     const qp_file *p = g->file;
     long double *dv = qpc_alloc_array((size_t)p->n, sizeof *dv), comp = 0, stat = 0, distance = 0;
     if (dv == NULL) return NO_MEMORY(err);
@@ -177,7 +179,8 @@ qpc_status qp_score_friction(const qp_ground *g, const double *r, qp_score *ret,
             for (int32_t k = f->A.start[i]; k < f->A.start[i + 1]; k++)
                 u[a] += (long double)f->A.value[k] * r[f->A.index[k]];
         }
-        long double sliding = hypotl(u[1], u[2]), push = hypotl((long double)rc[1], (long double)rc[2]);
+        long double sliding = hypotl(u[1], u[2]),
+                    push = hypotl((long double)rc[1], (long double)rc[2]);
         for (int a = 0; a < 3; a++) v[a] = rc[a] - rho * (u[a] + (a == 0 ? mu * sliding : 0));
         project(mu, v, p);
         for (int a = 0; a < 3; a++) natural += (rc[a] - p[a]) * (rc[a] - p[a]) / rho;
@@ -207,7 +210,8 @@ static double largest_eigenvalue(double w[3][3]) {
     double p = sqrt(spread / 6), B[3][3];
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) B[i][j] = (w[i][j] - (i == j ? mean : 0)) / p;
-    double det = B[0][0] * (B[1][1] * B[2][2] - B[1][2] * B[2][1]) - B[0][1] * (B[1][0] * B[2][2] - B[1][2] * B[2][0]) +
+    double det = B[0][0] * (B[1][1] * B[2][2] - B[1][2] * B[2][1]) -
+                 B[0][1] * (B[1][0] * B[2][2] - B[1][2] * B[2][0]) +
                  B[0][2] * (B[1][0] * B[2][1] - B[1][1] * B[2][0]);
     double half = fmin(1, fmax(-1, det / 2));
     return mean + 2 * p * cos(acos(half) / 3);
@@ -227,9 +231,11 @@ static qpc_status find_rho(qp_ground *g, qpc_error *err) {
             for (int b = 0; b < 3; b++) even[a][b] = 0.5 * (block[a][b] + block[b][a]);
         double largest = largest_eigenvalue(even);
         if (!(largest > 0 && isfinite(largest)))
-            return qpc_fail(err, QPC_ERR_CORRUPT, "W_x: the block of contact %d has no positive eigenvalue", c);
+            return qpc_fail(err, QPC_ERR_CORRUPT,
+                            "W_x: the block of contact %d has no positive eigenvalue", c);
         g->rho[c] = 1 / largest;
-        for (int a = 0; a < 3; a++) scale2 += (long double)f->q[3 * c + a] * f->q[3 * c + a] / largest;
+        for (int a = 0; a < 3; a++)
+            scale2 += (long double)f->q[3 * c + a] * f->q[3 * c + a] / largest;
     }
     g->scale = fmax((double)sqrtl(scale2), 1e-140);
     return QPC_OK;
@@ -239,8 +245,9 @@ static qpc_status find_rho(qp_ground *g, qpc_error *err) {
 
 static qpc_status claim(const char *name, double limit, double value, qpc_error *err) {
     if (value <= limit) return QPC_OK;
-    return qpc_fail(err, QPC_ERR_CORRUPT, "what is stored is not a solution: %s %.2g, must be at most %g", name,
-                    value, limit);
+    return qpc_fail(err, QPC_ERR_CORRUPT,
+                    "what is stored is not a solution: %s %.2g, must be at most %g", name, value,
+                    limit);
 }
 
 static qpc_status check_scale(const qp_ground *g, qpc_error *err) {
@@ -257,14 +264,15 @@ static qpc_status find_kappa(qp_ground *g, double *work, qpc_error *err) {
         if (!is_empty(&f->J, i)) {
             int32_t first = f->J.index[f->J.start[i]];
             memset(work, 0, (size_t)f->n * sizeof *work);
-            for (int32_t k = f->J.start[i]; k < f->J.start[i + 1]; k++) work[f->J.index[k]] = f->J.value[k];
+            for (int32_t k = f->J.start[i]; k < f->J.start[i + 1]; k++)
+                work[f->J.index[k]] = f->J.value[k];
             qp_cholesky_forward(&g->L, first, work);
             for (int32_t j = first; j < f->n; j++) sum += (long double)work[j] * work[j];
             g->kappa[i] = (double)sqrtl(sum);
         }
         if (!(fabs(g->kappa[i] - f->kappa[i]) <= 1e-6 * g->kappa[i]))
-            return qpc_fail(err, QPC_ERR_CORRUPT, "kappa[%d]: %.9g, but K and J give %.9g", i, f->kappa[i],
-                            g->kappa[i]);
+            return qpc_fail(err, QPC_ERR_CORRUPT, "kappa[%d]: %.9g, but K and J give %.9g", i,
+                            f->kappa[i], g->kappa[i]);
     }
     return QPC_OK;
 }
@@ -281,14 +289,17 @@ static qpc_status check_proofs(const qp_ground *g, double *work, qpc_error *err)
             cy += (long double)y[i] * f->c[i];
             y2 += (long double)y[i] * y[i];
             size += fabsl(y[i] * (long double)g->kappa[i]);
-            for (int32_t k = f->J.start[i]; k < f->J.start[i + 1]; k++) work[f->J.index[k]] += y[i] * f->J.value[k];
+            for (int32_t k = f->J.start[i]; k < f->J.start[i + 1]; k++)
+                work[f->J.index[k]] += y[i] * f->J.value[k];
         }
         for (int32_t i = 0; i < f->m; i++) // round-off below zero is in
             if (f->type[i] == 0 && -y[i] * g->kappa[i] > 1e-12L * size)
-                return qpc_fail(err, QPC_ERR_CORRUPT, "%s[%d]: %g, must not be negative", name, i, y[i]);
+                return qpc_fail(err, QPC_ERR_CORRUPT, "%s[%d]: %g, must not be negative", name, i,
+                                y[i]);
         double left = (double)(inverse_norm(g, work) / size);
         if (!(left <= 1e-9 && cy < 0) || (which == 0 && !(fabsl(cy + y2) <= 1e-9L * y2)))
-            return qpc_fail(err, QPC_ERR_CORRUPT, "%s: proves nothing: |J'y| %.2g, c'y %g", name, left, (double)cy);
+            return qpc_fail(err, QPC_ERR_CORRUPT, "%s: proves nothing: |J'y| %.2g, c'y %g", name,
+                            left, (double)cy);
     }
     return QPC_OK;
 }
@@ -349,7 +360,8 @@ static qpc_status check_operator(const qp_file *f, qpc_error *err) {
 static qpc_status ground_of_lcp(qp_ground *g, qpc_error *err) {
     const qp_file *f = g->file;
     long double sum = 0;
-    for (int32_t j = 0; j < f->n; j++) sum += (long double)f->velocity[j] * f->velocity[j] * f->mass[j];
+    for (int32_t j = 0; j < f->n; j++)
+        sum += (long double)f->velocity[j] * f->velocity[j] * f->mass[j];
     g->scale = fmax((double)sqrtl(sum), 1e-140);
     qpc_status status = check_scale(g, err);
     if (status == QPC_OK) status = check_operator(f, err);

@@ -189,6 +189,10 @@ qpc_das_verdict qpc_das_push(qpc_das *s, int32_t p, double *ret_rise) {
             leave_to_working_set(s, p);
             return QPC_DAS_GO_ON;
         }
+        if (blocker < 0 && !(t2 <= t1)) { // numbers beyond doubles: neither row nor blocker to go to
+            leave_to_working_set(s, p);
+            return QPC_DAS_GO_ON;
+        }
         if (near && (t1 < t2 ? t1 : t2) * sqrt(a_pp) > HUGE_PUSH * s->scale) {
             // Mending it takes multipliers that doubles cannot carry: it stays as it is, and the
             // residuals tell.

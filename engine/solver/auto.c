@@ -35,6 +35,13 @@ static double shortfall(const qpc_residuals *residuals, const qpc_solver_options
     return isfinite(a) && isfinite(b) ? worst : DBL_MAX;
 }
 
+/// active-set needs the factor that conjugate gradients have done without, and K^-1 b to all digits.
+static qpc_status factor_for_columns(const qpc_work *work, qpc_error *err) {
+    qpc_status status = qpc_linsys_ensure(work->qp->sys, err);
+    if (status == QPC_OK && work->rough) qpc_linsys_solve(work->qp->sys, work->qp->b, work->free_dv);
+    return status;
+}
+
 /// K in a band: augmented-lagrangian, then active-set from the multipliers reached.
 static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *options, double *x,
                              double *lambda, double *r, double *z, qpc_solver_report *report,
@@ -72,6 +79,8 @@ static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *opt
         (qpc_solver_report){.iterations = first.iterations, .factorizations = first.factorizations};
     qpc_solver_options rest = *options;
     if (rest.max_iterations > 0) rest.max_iterations -= first.iterations;
+    status = factor_for_columns(work, err);
+    if (status != QPC_OK) return status;
     status = qpc_active_set_run(work, &rest, NULL, x, lambda, report, err);
     report->fell_back = true;
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
@@ -165,7 +174,8 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
     if (most > 0 && (options.max_iterations <= 0 || most < options.max_iterations)) options.max_iterations = most;
     qpc_solver_report one = {0};
     qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
-    qpc_status st;
+    qpc_status st = id == QPC_SOLVER_ACTIVE_SET ? factor_for_columns(work, err) : QPC_OK;
+    if (st != QPC_OK) return st;
     if (id == QPC_SOLVER_ACTIVE_SET)
         st = qpc_active_set_run(work, &options, NULL, t->x, t->lambda, &one, err);
     else if (id == QPC_SOLVER_INTERIOR_POINT)

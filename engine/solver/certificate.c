@@ -1,19 +1,31 @@
 /// The certificate of a solved QP (T32): its own arithmetic over K, J, b, c, straight from the
 /// definitions.
 ///
-/// Shares nothing with the solvers except the factor behind K^-1, whose own error is shown in
-/// solve_check. Runs on the worker in the world; memory from the arena, given back.
+/// Shares nothing with the solvers except the factor behind K^-1, and every solve with it is
+/// checked by a product (solve_check). b and r are solved for and multiplied side by side; in a
+/// band, whose kernels are written out here for that, two cost what one does. Where K is not
+/// factored, rough solves and a bound on what they leave take its place. Runs on the worker in the
+/// world; memory from the arena, given back.
 #include "engine/solver/certificate.h"
 
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
 
+// How far K^-1 b and K^-1 r are solved for where K has no factor.
+static const double LOOSE_SCALE = 0.1, LOOSE_BOUND = 0.01, LOOSE_ESTIMATE = 1e-3;
+enum { CABLE = 5 }; // half bandwidth that has its loops unrolled
+
+/// Two vectors side by side: b and r, then K^-1 b and K^-1 r.
+typedef double pair __attribute__((vector_size(16)));
+
 /// K_ii, as stored.
 static inline double diagonal(const qpc_linsys *K, int32_t i) {
     if (K->kind == QPC_LINSYS_SPARSE) return K->value[K->start[i]];
     return K->band[(int64_t)i * (K->bandwidth + 1) + K->bandwidth];
 }
+
+// ---- products and solves ----
 
 /// y = K x, by columns of the lower triangle and their mirror.
 static void sparse_product(const qpc_linsys *K, const double *x, double *y) {
@@ -27,30 +39,128 @@ static void sparse_product(const qpc_linsys *K, const double *x, double *y) {
     }
 }
 
-/// y = K x; a band by rows of its lower triangle and their mirror.
-static void product(const qpc_linsys *K, const double *x, double *y) {
-    if (K->kind == QPC_LINSYS_SPARSE) {
-        sparse_product(K, x, y);
-        return;
+static void sparse_product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
+    for (int32_t i = 0; i < K->n; i++) y[i] = (pair){0, 0};
+    for (int32_t j = 0; j < K->n; j++) {
+        y[j] += diagonal(K, j) * x[j];
+        for (int32_t k = K->start[j] + 1; k < K->start[j + 1]; k++) {
+            y[K->row[k]] += K->value[k] * x[j];
+            y[j] += K->value[k] * x[K->row[k]];
+        }
     }
-    int32_t w = K->bandwidth;
-    for (int32_t i = 0; i < K->n; i++) {
-        int32_t first = i > w ? i - w : 0;
-        const double *row = K->band + (int64_t)i * (w + 1) + (w - i);
-        double sum = diagonal(K, i) * x[i];
-        for (int32_t j = first; j < i; j++) {
-            sum += row[j] * x[j];
-            y[j] += row[j] * x[i];
+}
+
+#define BAND_KERNEL static inline __attribute__((always_inline)) void
+
+/// y = K x, each y_i from its row and, mirrored, from its column.
+BAND_KERNEL band_product_of(int32_t w, const qpc_linsys *K, const double *x, double *y) {
+    int32_t n = K->n, stride = w + 1;
+    for (int32_t i = 0; i < n; i++) {
+        const double *row =
+            K->band + (int64_t)i * stride + w; // K_ij at row[j - i], K_ji at row[(j - i) w]
+        double sum = row[0] * x[i];
+        if (i >= w && i + w < n) {
+            for (int32_t d = 1; d <= w; d++)
+                sum += row[-d] * x[i - d] + row[(int64_t)d * w] * x[i + d];
+        } else {
+            for (int32_t d = 1; d <= w && d <= i; d++) sum += row[-d] * x[i - d];
+            for (int32_t d = 1; d <= w && i + d < n; d++) sum += row[(int64_t)d * w] * x[i + d];
         }
         y[i] = sum;
     }
 }
 
-static double inner(int32_t n, const double *a, const double *b) {
-    double s = 0;
-    for (int32_t i = 0; i < n; i++) s += a[i] * b[i];
-    return s;
+BAND_KERNEL band_product_pairs_of(int32_t w, const qpc_linsys *K, const pair *x, pair *y) {
+    int32_t n = K->n, stride = w + 1;
+    for (int32_t i = 0; i < n; i++) {
+        const double *row = K->band + (int64_t)i * stride + w;
+        pair sum = row[0] * x[i];
+        if (i >= w && i + w < n) {
+            for (int32_t d = 1; d <= w; d++)
+                sum += row[-d] * x[i - d] + row[(int64_t)d * w] * x[i + d];
+        } else {
+            for (int32_t d = 1; d <= w && d <= i; d++) sum += row[-d] * x[i - d];
+            for (int32_t d = 1; d <= w && i + d < n; d++) sum += row[(int64_t)d * w] * x[i + d];
+        }
+        y[i] = sum;
+    }
 }
+
+/// L D L' x = rhs in place, the newest unknown last in each sum: the rest does not wait for it.
+BAND_KERNEL band_solve_pairs_of(int32_t w, const qpc_linsys *K, pair *x) {
+    int32_t n = K->n, stride = w + 1;
+    for (int32_t i = 0; i < n; i++) {
+        const double *row = K->factor + (int64_t)i * stride + w;
+        pair v = x[i];
+        if (i >= w) {
+            for (int32_t d = w; d >= 1; d--) v -= row[-d] * x[i - d];
+        } else {
+            for (int32_t d = i; d >= 1; d--) v -= row[-d] * x[i - d];
+        }
+        x[i] = v;
+    }
+    for (int32_t i = n - 1; i >= 0; i--) {
+        const double *row =
+            K->factor + (int64_t)i * stride + w; // 1 / D there, L_ji at row[(j - i) w]
+        pair v = x[i] * row[0];
+        if (i + w < n) {
+            for (int32_t d = w; d >= 1; d--) v -= row[(int64_t)d * w] * x[i + d];
+        } else {
+            for (int32_t d = n - 1 - i; d >= 1; d--) v -= row[(int64_t)d * w] * x[i + d];
+        }
+        x[i] = v;
+    }
+}
+
+static void product(const qpc_linsys *K, const double *x, double *y) {
+    if (K->kind == QPC_LINSYS_SPARSE)
+        sparse_product(K, x, y);
+    else if (K->bandwidth == CABLE)
+        band_product_of(CABLE, K, x, y);
+    else
+        band_product_of(K->bandwidth, K, x, y);
+}
+
+static void product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
+    if (K->kind == QPC_LINSYS_SPARSE)
+        sparse_product_pairs(K, x, y);
+    else if (K->bandwidth == CABLE)
+        band_product_pairs_of(CABLE, K, x, y);
+    else
+        band_product_pairs_of(K->bandwidth, K, x, y);
+}
+
+/// x = K^-1 x. scratch (n x QPC_LINSYS_BLOCK), for sparse K only.
+static void solve_pairs(qpc_linsys *K, pair *x, double *scratch) {
+    if (K->kind == QPC_LINSYS_BAND) {
+        K->solves += 2;
+        if (K->bandwidth == CABLE)
+            band_solve_pairs_of(CABLE, K, x);
+        else
+            band_solve_pairs_of(K->bandwidth, K, x);
+        return;
+    }
+    memset(scratch, 0, (size_t)K->n * QPC_LINSYS_BLOCK * sizeof *scratch);
+    for (int32_t i = 0; i < K->n; i++)
+        memcpy(scratch + (int64_t)i * QPC_LINSYS_BLOCK, &x[i], sizeof x[i]);
+    qpc_linsys_solve_block(K, scratch);
+    for (int32_t i = 0; i < K->n; i++)
+        memcpy(&x[i], scratch + (int64_t)i * QPC_LINSYS_BLOCK, sizeof x[i]);
+}
+
+// ---- the figures ----
+
+typedef struct judge {
+    const qpc_qp *qp;
+    const double *dv, *lambda;
+    pair *x, *Kx;    // (n) b and r; K^-1 b and K^-1 r; K times those
+    double *r;       // (n) K dv - b + J'lambda
+    double *inverse; // (n) 1 / K_jj
+    double *kt;      // (m) 1 for an empty row
+    double *scratch; // (n x QPC_LINSYS_BLOCK), sparse K only
+    uint64_t *keys;  // (m) of active rows
+    double prim, dual, comp;
+} judge;
 
 /// *most = max(*most, v), and NaN stays once it is there.
 static void raise(double *most, double v) {
@@ -68,81 +178,145 @@ static void sort_keys(uint64_t *a, int32_t count) {
     }
 }
 
+static bool allocate(judge *g, qpc_arena *arena) {
+    size_t n = (size_t)g->qp->n, m = (size_t)g->qp->m;
+    g->x = qpc_arena_array(arena, n, sizeof *g->x);
+    g->Kx = qpc_arena_array(arena, n, sizeof *g->Kx);
+    g->r = qpc_arena_array(arena, n, sizeof *g->r);
+    g->inverse = qpc_arena_array(arena, n, sizeof *g->inverse);
+    g->kt = qpc_arena_array(arena, m, sizeof *g->kt);
+    g->keys = qpc_arena_array(arena, m, sizeof *g->keys);
+    bool sparse = g->qp->sys->kind == QPC_LINSYS_SPARSE;
+    if (sparse) g->scratch = qpc_arena_array(arena, n * QPC_LINSYS_BLOCK, sizeof *g->scratch);
+    return g->x != NULL && g->Kx != NULL && g->r != NULL && g->inverse != NULL && g->kt != NULL &&
+           g->keys != NULL && (!sparse || g->scratch != NULL);
+}
+
+/// r += J'lambda, and what each row says by itself.
+static void look_at_rows(judge *g, qpc_certificate *out) {
+    const qpc_qp *qp = g->qp;
+    for (int32_t i = 0; i < qp->m; i++) {
+        double kt2 = 0, s = qp->c[i], l = g->lambda[i];
+        for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) {
+            int32_t j = qp->column[k];
+            double v = qp->value[k];
+            kt2 += v * v * g->inverse[j];
+            s -= v * g->dv[j];
+            g->r[j] += l * v;
+        }
+        double kt = g->kt[i] =
+            kt2 > 0 ? sqrt(kt2) : 1;                 // no x helps an empty row: it counts as it is
+        double violation = s >= 0 ? 0 : -s, natural; // NaN stays NaN
+        if (qp->equality[i]) {
+            violation = natural = fabs(s);
+        } else {
+            double push = l * kt * kt;
+            natural = fabs(s > push ? push : s);
+            if (!(l >= 0)) raise(&g->dual, -l * kt);
+        }
+        raise(&out->natural, natural);
+        raise(&out->violation, violation);
+        raise(&g->prim, violation / kt);
+        g->comp += fabs(l * s);
+        if (qp->equality[i] || l > 0) g->keys[out->active++] = qp->key[i];
+    }
+}
+
+/// |v|_K from v and K v.
+static double energy(double v_Kv) {
+    return sqrt(v_Kv > 0 ? v_Kv : 0);
+}
+
+/// |r|_{K^-1}, and S from K^-1 b, both by the factor and a product.
+static double by_the_factor(judge *g, qpc_certificate *out) {
+    const qpc_qp *qp = g->qp;
+    double rz = 0, r2 = 0, miss_r = 0, b2 = 0, miss_b = 0, free2 = 0;
+    for (int32_t i = 0; i < qp->n; i++) g->x[i] = (pair){qp->b[i], g->r[i]};
+    solve_pairs(qp->sys, g->x, g->scratch);
+    product_pairs(qp->sys, g->x, g->Kx);
+    for (int32_t i = 0; i < qp->n; i++) {
+        double b = qp->b[i], r = g->r[i], off_b = g->Kx[i][0] - b, off_r = g->Kx[i][1] - r;
+        free2 += g->x[i][0] * g->Kx[i][0];
+        rz += r * g->x[i][1];
+        r2 += r * r;
+        b2 += b * b;
+        miss_r += off_r * off_r;
+        miss_b += off_b * off_b;
+    }
+    if (r2 > 0) raise(&out->solve_check, sqrt(miss_r / r2));
+    if (b2 > 0) raise(&out->solve_check, sqrt(miss_b / b2));
+    if (energy(free2) > out->scale) out->scale = energy(free2);
+    for (int32_t i = 0; i < qp->m; i++) { // how far K^-1 b is from its rows
+        double s = qp->c[i];
+        int32_t begin = qp->row_start[i], end = qp->row_start[i + 1];
+        for (int32_t k = begin; k < end; k++) s -= qp->value[k] * g->x[qp->column[k]][0];
+        if (qp->equality[i]) s = -fabs(s);
+        if (-s > out->scale * g->kt[i] && begin < end) out->scale = -s / g->kt[i];
+    }
+    return sqrt(fabs(rz));
+}
+
+/// |r|_{K^-1} where K has no factor: conjugate gradients give z with K z ~ r, a product gives q = r
+/// - K z, and |r|^2 = 2 r'z - z'Kz + |q|^2 in K^-1, the last being at most |q|^2_{D^-1}. S gets
+/// |K^-1 b|_K from an approximate K^-1 b, which is too small if anything; what that violates is
+/// left out.
+static double by_rough_solves(judge *g, qpc_certificate *out) {
+    qpc_linsys *K = g->qp->sys;
+    const double *least = K->least, *b = g->qp->b, *r = g->r;
+    int32_t n = K->n;
+    double *z = g->inverse; // no more needed
+    double square = 0, r2 = 0, miss = 0, size = 0;
+    qpc_linsys_solve_roughly(K, b, LOOSE_SCALE, z);
+    for (int32_t i = 0; i < n; i++) g->x[i][0] = z[i];
+    qpc_linsys_solve_roughly(K, r, least != NULL ? LOOSE_BOUND : LOOSE_ESTIMATE, z);
+    for (int32_t i = 0; i < n; i++) g->x[i][1] = z[i];
+    product_pairs(K, g->x, g->Kx);
+    for (int32_t i = 0; i < n; i++) {
+        double q = r[i] - g->Kx[i][1];
+        size += g->x[i][0] * (2 * b[i] - g->Kx[i][0]); // never above b'K^-1 b
+        square += g->x[i][1] * (2 * r[i] - g->Kx[i][1]);
+        if (least != NULL) square += q * q / least[i];
+        r2 += r[i] * r[i];
+        miss += q * q;
+    }
+    if (energy(size) > out->scale) out->scale = energy(size);
+    if (r2 > 0) out->solve_check = sqrt(miss / r2);
+    out->by = least != NULL ? QPC_BY_BOUND : QPC_BY_ESTIMATE;
+    return sqrt(fabs(square));
+}
+
 qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda, qpc_arena *arena,
                        qpc_certificate *ret, qpc_error *err) {
-    const qpc_linsys *K = qp->sys;
-    int32_t n = qp->n, m = qp->m;
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
-    double *r = qpc_arena_array(arena, (size_t)n, sizeof *r);
-    double *z = qpc_arena_array(arena, (size_t)n, sizeof *z);
-    double *free_dv = qpc_arena_array(arena, (size_t)n, sizeof *free_dv);
-    double *Kx = qpc_arena_array(arena, (size_t)n, sizeof *Kx);
-    uint64_t *keys = qpc_arena_array(arena, (size_t)m, sizeof *keys);
-    if (r == NULL || z == NULL || free_dv == NULL || Kx == NULL || keys == NULL) {
-        qpc_arena_rewind(arena, mark);
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", m);
-    }
-    qpc_status status = qpc_linsys_ensure(qp->sys, err);
+    judge g = {.qp = qp, .dv = dv, .lambda = lambda};
+    bool rough = qp->sys->blocks != NULL && !qp->sys->factored;
+    if (rough) qpc_linsys_prepare(qp->sys);
+    qpc_status status = rough ? QPC_OK : qpc_linsys_ensure(qp->sys, err);
+    if (status == QPC_OK && !allocate(&g, arena))
+        status =
+            qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", qp->m);
     if (status != QPC_OK) {
         qpc_arena_rewind(arena, mark);
         return status;
     }
     qpc_certificate out = {.scale = 1e-140};
-    qpc_linsys_solve(qp->sys, qp->b, free_dv);
-    product(K, free_dv, Kx);
-    double size = sqrt(fmax(inner(n, free_dv, Kx), 0));
-    if (size > out.scale) out.scale = size;
-    product(K, dv, Kx);
-    size = sqrt(fmax(inner(n, dv, Kx), 0));
-    if (size > out.scale) out.scale = size;
-
-    // r = K dv - b + J'lambda
-    for (int32_t i = 0; i < n; i++) r[i] = Kx[i] - qp->b[i];
-    double comp = 0, prim = 0, dual = 0;
-    for (int32_t i = 0; i < m; i++) {
-        double kt2 = 0, s = qp->c[i], s0 = qp->c[i];
-        for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) {
-            int32_t j = qp->column[k];
-            double v = qp->value[k];
-            kt2 += v * v / diagonal(K, j);
-            s -= v * dv[j];
-            s0 -= v * free_dv[j];
-            r[j] += lambda[i] * v;
-        }
-        double kt = sqrt(kt2);
-        double violation = s >= 0 ? 0 : -s, natural; // NaN stays NaN
-        if (qp->equality[i]) {
-            violation = natural = fabs(s);
-            s0 = -fabs(s0);
-        } else {
-            double push = lambda[i] * kt2;
-            natural = fabs(s > push ? push : s);
-            if (!(lambda[i] >= 0)) raise(&dual, -lambda[i] * kt);
-        }
-        raise(&out.natural, natural);
-        raise(&out.violation, violation);
-        comp += fabs(lambda[i] * s);
-        if (kt > 0) {
-            raise(&prim, violation / kt);
-            if (-s0 / kt > out.scale) out.scale = -s0 / kt;
-        }
-        if (qp->equality[i] || lambda[i] > 0) {
-            keys[out.active++] = qp->key[i];
-        }
+    double dv2 = 0;
+    product(qp->sys, dv, g.r);
+    for (int32_t i = 0; i < qp->n; i++) {
+        dv2 += dv[i] * g.r[i];
+        g.r[i] -= qp->b[i];
+        g.inverse[i] = 1 / diagonal(qp->sys, i);
     }
-    // |r|_{K^-1}, and how well its solve was done
-    qpc_linsys_solve(qp->sys, r, z);
-    product(K, z, Kx);
-    double rz = inner(n, r, z), r2 = inner(n, r, r), miss = 0;
-    for (int32_t i = 0; i < n; i++) miss += (Kx[i] - r[i]) * (Kx[i] - r[i]);
-    out.solve_check = r2 > 0 ? sqrt(miss / r2) : 0;
-    out.stat = sqrt(fabs(rz)) / out.scale;
-    out.prim = prim / out.scale;
-    out.dual = dual / out.scale;
-    out.comp = comp / (out.scale * out.scale);
+    if (energy(dv2) > out.scale) out.scale = energy(dv2);
+    look_at_rows(&g, &out);
+    double left = rough ? by_rough_solves(&g, &out) : by_the_factor(&g, &out);
+    out.stat = left / out.scale;
+    out.prim = g.prim / out.scale;
+    out.dual = g.dual / out.scale;
+    out.comp = g.comp / out.scale / out.scale;
     out.err = out.stat + sqrt(out.comp);
-    sort_keys(keys, out.active);
-    out.active_hash = XXH3_64bits(keys, (size_t)out.active * sizeof *keys);
+    sort_keys(g.keys, out.active);
+    out.active_hash = XXH3_64bits(g.keys, (size_t)out.active * sizeof *g.keys);
     *ret = out;
     qpc_arena_rewind(arena, mark);
     return QPC_OK;

@@ -137,7 +137,12 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
             memcpy(lambda, l, (size_t)qp->m * sizeof *lambda);
         }
     } else if (status == QPC_OK) {
-        status = qpc_linsys_ensure(qp->sys, err);
+        // A K that conjugate gradients are enough for is factored when somebody needs it.
+        bool lazy = (id == QPC_SOLVER_AUTO || id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) && qpc_alm_pcg_pays(qp->sys);
+        if (lazy)
+            qpc_linsys_prepare(qp->sys);
+        else
+            status = qpc_linsys_ensure(qp->sys, err);
         if (status == QPC_OK) status = solve_as_it_is(id, qp, options, arena, dv, lambda, report, err);
     }
     qpc_arena_rewind(arena, mark);

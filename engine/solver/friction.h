@@ -5,6 +5,8 @@
 ///     K dv + J'lambda + T'beta = b,      u_T = T dv + u0 (relative tangential velocity at the end of the step),
 ///     |beta| <= mu lambda,   beta = mu lambda u_T / |u_T| where u_T is not zero.
 /// (T'beta enters like J'lambda: beta points along the sliding of the first side, and brakes it.)
+/// So dv, lambda solve the QP with b - T'beta in the place of b: that is what a certificate judges.
+/// In the algebraic form below r = (lambda, -beta) and u = (c - J dv, T dv + u0).
 #ifndef QPC_ENGINE_SOLVER_FRICTION_H
 #define QPC_ENGINE_SOLVER_FRICTION_H
 
@@ -18,7 +20,7 @@ typedef enum qpc_friction_mode { // names as scenes write them: "off", "staggere
 
 typedef struct qpc_friction {
     int32_t count;              // contacts with mu > 0
-    const int32_t *row;         // (count) their rows in J, inequalities
+    const int32_t *row;         // (count) their rows in J, inequalities, no row twice
     const double *mu;           // (count)
     const int32_t *start;       // (2 count + 1) tangent rows, two a contact, orthonormal directions
     const int32_t *column;      // strictly increasing within a row
@@ -28,10 +30,13 @@ typedef struct qpc_friction {
 
 typedef struct qpc_friction_options {
     qpc_friction_mode mode;
-    double tolerance;           // natural residual, dimensionless, of data/qp's definition
+    double tolerance;           // natural residual, dimensionless (0: 1e-9 exact, 1e-3 staggered)
     int32_t max_iterations;     // staggered: alternations (0: 50); exact: Newton steps (0: own bound)
 } qpc_friction_options;
 
+/// natural = |r - P(r - rho (u + mu |u_T| e_N))|, weighted by rho^-1/2, over S = sqrt(sum rho |q|^2), with
+/// rho = 1 / lambda_max of a contact's block of W (docs/theory-friction.md). In qpc_solve_friction it runs over
+/// the contacts and over the other rows that were kept.
 typedef struct qpc_friction_report {
     double natural, penetration, cone, complementarity, dissipation_defect; // dimensionless, solvers.md 3c
     int32_t iterations, outers, newton, sticking, sliding, open;
@@ -40,7 +45,8 @@ typedef struct qpc_friction_report {
 
 /// Solve the QP with friction. beta (2 count): warm start in, impulses out, N s. dv, lambda, report: as
 /// qpc_solve() has them (its own solves go through `id`). QPC_OK also when it did not converge: the best
-/// iterate, with report->converged false.
+/// iterate, with report->converged false. If the rows alone contradict (report->outcome), dv and lambda are
+/// qpc_solve()'s and beta is zero.
 qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
                               const qpc_solver_options *options, const qpc_friction_options *friction_options,
                               qpc_arena *arena, double *dv, double *lambda, double *beta,

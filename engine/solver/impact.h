@@ -4,7 +4,8 @@
 ///     v+ = v + M^-1 J'f,   w = J v+ + eps J v >= 0 (on contacts that approach: eps 0 on the others),   f >= 0,   f'w = 0
 ///
 /// with J the rows of relative normal velocity (> 0: separating). A QP over K = M: solved by the dual
-/// active set. With friction, any gain of kinetic energy lowers eps until there is none.
+/// active set. With friction v+ = v + M^-1 (J'f - T'beta), |beta| <= mu f, beta along the sliding T v+; any gain
+/// of kinetic energy lowers eps until there is none.
 #ifndef QPC_ENGINE_SOLVER_IMPACT_H
 #define QPC_ENGINE_SOLVER_IMPACT_H
 
@@ -17,7 +18,9 @@ typedef enum qpc_impact_mode { // "simultaneous", "sequential"
 
 typedef struct qpc_impact_report {
     int32_t impacts, rounds;   // contacts that approached; sequential: single impacts worked off
-    double energy_before, energy_after; // kinetic, J; after <= before (1 + 1e-12)
+    // Kinetic, J; after <= before (1 + 1e-12). With `approach`, before includes what the step took from these
+    // contacts: the least that it can have been.
+    double energy_before, energy_after;
     double restitution_scale;  // what eps was multiplied by to lose no promise of energy, 1 as a rule
     double natural;            // natural residual of the complementarity problem, m/s
     bool converged;
@@ -25,7 +28,8 @@ typedef struct qpc_impact_report {
 
 /// M: the mass matrix as a factored system (diagonal or 6x6 blocks; its factor is used). v (n): in and out.
 /// approach (m): relative normal velocity before the step, m/s, what eps is applied to (< -threshold; NULL:
-/// J v itself). friction: NULL, or tangents as in friction.h with u0 = 0 and row indices into J.
+/// J v itself; sequential then starts from the v that has it, and f is what leads from v to the end, f >= 0 in
+/// the simultaneous mode only). A resting contact has threshold 2 g h. friction: NULL, or tangents as in friction.h with u0 = 0 and row indices into J.
 /// f (m) and beta (2 friction->count) out: impulses, N s.
 qpc_status qpc_solve_impact(qpc_linsys *M, int32_t m, const int32_t *start, const int32_t *column,
                             const double *value, const double *eps, const double *approach, double threshold,

@@ -2,12 +2,13 @@
 ///
 ///     minimise 1/2 l'A l - (J K^-1 b - c)'l,  l >= 0 on inequalities,  A = J K^-1 J'
 ///
-/// one row after the other: l_i = max(0, l_i + (J_i x - c_i) / A_ii), and x = K^-1 (b - J'l) follows along
-/// K^-1 J_i'. These columns are kept, without their zeros, while they fit into COLUMN_BYTES; a row without
-/// one takes a solve. Sweeps go through the rows in their order, so that the same input gives the same bits.
-/// The dual objective rises with every row, but a sweep carries an impulse from a row to its neighbours only:
-/// a heavy body on light ones, or rows that depend on each other, take thousands. It never proves anything:
-/// rows that contradict end at the limit. Runs on the worker in the world; memory from the arena.
+/// one row after the other: l_i = max(0, l_i + (J_i x - c_i) / A_ii), and x = K^-1 (b - J'l)
+/// follows along K^-1 J_i'. These columns are kept, without their zeros, while they fit into
+/// COLUMN_BYTES; a row without one takes a solve. Sweeps go through the rows in their order, so
+/// that the same input gives the same bits. The dual objective rises with every row, but a sweep
+/// carries an impulse from a row to its neighbours only: a heavy body on light ones, or rows that
+/// depend on each other, take thousands. It never proves anything: rows that contradict end at the
+/// limit. Runs on the worker in the world; memory from the arena.
 #include "engine/solver/work.h"
 
 #include <string.h>
@@ -30,7 +31,8 @@ typedef struct pgs {
     double *x, *lambda;
 } pgs;
 
-/// Keeps lane `lane` of the block as the column of `row`, if there is room. False when memory is out.
+/// Keeps lane `lane` of the block as the column of `row`, if there is room. False when memory is
+/// out.
 static bool keep(pgs *s, int32_t row, int32_t lane, size_t *room) {
     int32_t n = s->qp->n, count = 0;
     const double *from = s->block + lane;
@@ -118,7 +120,8 @@ qpc_status qpc_projected_run(const qpc_work *work, const qpc_solver_options *opt
     s.block = qpc_arena_array(work->arena, n * QPC_LINSYS_BLOCK, sizeof *s.block);
     s.r = qpc_arena_array(work->arena, n, sizeof *s.r);
     s.z = qpc_arena_array(work->arena, n, sizeof *s.z);
-    if (s.columns == NULL || s.diagonal == NULL || s.block == NULL || s.r == NULL || s.z == NULL || !find_columns(&s))
+    if (s.columns == NULL || s.diagonal == NULL || s.block == NULL || s.r == NULL || s.z == NULL ||
+        !find_columns(&s))
         return QPC_SOLVER_MEMORY(err, work);
     report->engine = QPC_SOLVER_PROJECTED;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;

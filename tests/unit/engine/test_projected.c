@@ -10,7 +10,8 @@
 static qpc_arena arena;
 static smallqp small;
 
-static qpc_solver_report solve(const qpc_qp *qp, const qpc_solver_options *options, double *x, double *lambda) {
+static qpc_solver_report solve(const qpc_qp *qp, const qpc_solver_options *options, double *x,
+                               double *lambda) {
     qpc_solver_report report;
     qpc_error err = {0};
     assert_ok(qpc_solve(QPC_SOLVER_PROJECTED, qp, options, &arena, x, lambda, &report, &err), &err);
@@ -39,7 +40,8 @@ static void two_rows_by_hand(void **state) {
     small.equality[1] = 1;
     qpc_solver_options options = instance_options();
     double x[2] = {0}, lambda[2] = {0};
-    // The free motion of the second row alone is x = (0.6, -0.6): the first would be slack. Push harder.
+    // The free motion of the second row alone is x = (0.6, -0.6): the first would be slack. Push
+    // harder.
     small.b[0] = 8;
     qpc_solver_report r = solve(smallqp_build(&small), &options, x, lambda);
     assert_int_equal(r.outcome, QPC_OUTCOME_OPTIMAL);
@@ -61,13 +63,14 @@ static void two_rows_by_hand(void **state) {
 
 static void solved_instances_are_solved(void **state) {
     (void)state;
-    const char *const names[] = {"tiny_dup3", "tiny_pyramid4", "tiny_depeq", "tiny_eqfix", "cable_050", "stack_03", "cloth_10",
-                                 "cable_050_near"};
+    const char *const names[] = {"tiny_dup3", "tiny_pyramid4", "tiny_depeq", "tiny_eqfix",
+                                 "cable_050", "stack_03",      "cloth_10",   "cable_050_near"};
     qpc_solver_options options = instance_options();
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         qpb_problem p;
         instance_load(names[k], &p);
-        double *x = calloc((size_t)p.qp.n, sizeof *x), *lambda = calloc((size_t)p.qp.m, sizeof *lambda);
+        double *x = calloc((size_t)p.qp.n, sizeof *x),
+               *lambda = calloc((size_t)p.qp.m, sizeof *lambda);
         qpc_solver_report cold = solve(&p.qp, &options, x, lambda);
         if (cold.outcome != QPC_OUTCOME_OPTIMAL) fail_msg("%s: outcome %d", names[k], cold.outcome);
         instance_check(&p, x, lambda, &arena);
@@ -75,7 +78,8 @@ static void solved_instances_are_solved(void **state) {
         double *again = calloc((size_t)p.qp.n, sizeof *again);
         qpc_solver_report warm = solve(&p.qp, &options, again, lambda);
         assert_int_equal(warm.outcome, QPC_OUTCOME_OPTIMAL);
-        if (warm.iterations > 1) fail_msg("%s: %d sweeps from the answer", names[k], warm.iterations);
+        if (warm.iterations > 1)
+            fail_msg("%s: %d sweeps from the answer", names[k], warm.iterations);
         assert_true(qpb_distance(&p, again, x) < 1e-9);
         free(again);
         free(x);
@@ -98,16 +102,19 @@ static void a_budget_is_kept_and_each_sweep_helps(void **state) {
     (void)state;
     qpb_problem p;
     instance_load("stack_10_1e4", &p);
-    double *x = calloc((size_t)p.qp.n, sizeof *x), *lambda = calloc((size_t)p.qp.m, sizeof *lambda), last = -INFINITY;
+    double *x = calloc((size_t)p.qp.n, sizeof *x), *lambda = calloc((size_t)p.qp.m, sizeof *lambda),
+           last = -INFINITY;
     qpc_solver_options options = instance_options();
     for (int32_t sweeps = 1; sweeps <= 30; sweeps++) {
         options.max_iterations = sweeps;
         memset(lambda, 0, (size_t)p.qp.m * sizeof *lambda);
         qpc_solver_report r = solve(&p.qp, &options, x, lambda);
-        assert_int_equal(r.outcome, QPC_OUTCOME_ITERATION_LIMIT); // 1e4 on top: not in thirty, and it says so
+        assert_int_equal(r.outcome,
+                         QPC_OUTCOME_ITERATION_LIMIT); // 1e4 on top: not in thirty, and it says so
         assert_int_equal(r.iterations, sweeps);
         double now = dual_objective(&p, x, lambda);
-        if (!(now > last)) fail_msg("sweep %d: the dual objective falls from %.17g to %.17g", sweeps, last, now);
+        if (!(now > last))
+            fail_msg("sweep %d: the dual objective falls from %.17g to %.17g", sweeps, last, now);
         last = now;
         qpc_certificate c;
         qpc_error err = {0};
@@ -125,7 +132,8 @@ static void contradictions_end_at_the_limit(void **state) {
     for (int32_t k = 0; infeasible_names[k] != NULL; k++) {
         qpb_problem p;
         instance_load(infeasible_names[k], &p);
-        double *x = calloc((size_t)p.qp.n, sizeof *x), *lambda = calloc((size_t)p.qp.m, sizeof *lambda);
+        double *x = calloc((size_t)p.qp.n, sizeof *x),
+               *lambda = calloc((size_t)p.qp.m, sizeof *lambda);
         qpc_solver_options options = instance_options();
         assert_int_equal(solve(&p.qp, &options, x, lambda).outcome, QPC_OUTCOME_ITERATION_LIMIT);
         free(x);
@@ -141,7 +149,8 @@ static void rows_without_a_column_take_solves(void **state) {
     qpc_linsys K = {0};
     qpc_error err = {0};
     assert_ok(qpc_linsys_resize(&K, LONG, 1, &err), &err);
-    double *b = calloc(LONG, sizeof *b), *value = calloc(LONG, sizeof *value), *c = calloc(LONG, sizeof *c);
+    double *b = calloc(LONG, sizeof *b), *value = calloc(LONG, sizeof *value),
+           *c = calloc(LONG, sizeof *c);
     double *x = calloc(LONG, sizeof *x), *lambda = calloc(LONG, sizeof *lambda);
     int32_t *start = calloc(LONG + 1, sizeof *start), *column = calloc(LONG, sizeof *column);
     uint8_t *flags = calloc(LONG, 1);
@@ -156,8 +165,17 @@ static void rows_without_a_column_take_solves(void **state) {
         c[i] = i % 97 == 0 ? 0.5 : 1e6;
     }
     assert_ok(qpc_linsys_factor(&K, &err), &err);
-    qpc_qp qp = {.n = LONG, .m = LONG, .sys = &K, .b = b, .row_start = start, .column = column, .value = value, .c = c,
-                 .equality = flags, .priority = flags, .key = key};
+    qpc_qp qp = {.n = LONG,
+                 .m = LONG,
+                 .sys = &K,
+                 .b = b,
+                 .row_start = start,
+                 .column = column,
+                 .value = value,
+                 .c = c,
+                 .equality = flags,
+                 .priority = flags,
+                 .key = key};
     qpc_solver_options options = instance_options();
     options.max_iterations = 4;
     qpc_solver_report r = solve(&qp, &options, x, lambda);
@@ -172,7 +190,8 @@ static void rows_without_a_column_take_solves(void **state) {
     }
     assert_true(pushed > 20);
     assert_true(lambda[97 * 26] > 0); // among the last rows, whose columns are not kept
-    free(b), free(value), free(c), free(x), free(lambda), free(start), free(column), free(flags), free(key);
+    free(b), free(value), free(c), free(x), free(lambda), free(start), free(column), free(flags),
+        free(key);
     qpc_linsys_fini(&K);
 }
 
@@ -186,7 +205,8 @@ static void want_of_memory_leaves_the_answer_alone(void **state) {
         double x[8] = {7}, lambda[8] = {0};
         qpc_solver_report report;
         qpc_error err = {0};
-        qpc_status status = qpc_solve(QPC_SOLVER_PROJECTED, &p.qp, &options, &own, x, lambda, &report, &err);
+        qpc_status status =
+            qpc_solve(QPC_SOLVER_PROJECTED, &p.qp, &options, &own, x, lambda, &report, &err);
         if (!qpc_faults_ended(&f, status)) assert_near(x[0], 7, 0);
         qpc_arena_fini(&own);
     }

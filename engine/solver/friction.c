@@ -1,0 +1,379 @@
+/// The QP of a step with Coulomb friction: the entry, the staggered mode and the exact mode.
+///
+/// Staggered: qpc_solve() with b - T'beta, then beta within mu lambda, in turn; the best iterate by the natural
+/// residual comes back. Exact: the rows that push (from the warm start or from a solve without friction) are
+/// condensed to u = W r + q, solved as one cone problem, rows outside that are violated then are pulled in, and
+/// so on until none is. Worker thread of the world; memory from the arena.
+#include "engine/solver/friction_set.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { STAGGER_CAP = 50, ROUNDS = 60 };
+static const double STILL = 1e-14;
+
+typedef struct friction_job {
+    qpc_solver_id id;
+    const qpc_qp *qp;
+    const qpc_friction *friction;
+    const qpc_solver_options *options;
+    double tolerance;
+    int32_t most;
+    qpc_arena *arena;
+    qpc_friction_set set;
+    double *dv, *lambda, *beta; // the iterate
+    double *rhs;                // (n)
+    qpc_solver_report report;
+    qpc_friction_report found;
+} friction_job;
+
+static bool all_finite(const double *v, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(v[i])) return false;
+    return true;
+}
+
+static qpc_status check(const qpc_qp *qp, const qpc_friction *f, const double *lambda, const double *beta,
+                        qpc_error *err) {
+    size_t m = (size_t)qp->m;
+    if (!all_finite(qp->b, (size_t)qp->n) || !all_finite(qp->c, m) || !all_finite(lambda, m) ||
+        !all_finite(qp->value, m > 0 ? (size_t)qp->row_start[m] : 0))
+        return qpc_fail(err, QPC_ERR_NUMERIC, "b, J, c or the warm start is not finite");
+    for (int32_t k = 0; k < f->count; k++) {
+        int32_t i = f->row[k];
+        if (i < 0 || i >= qp->m || qp->equality[i])
+            return qpc_fail(err, QPC_ERR_INVALID, "friction contact %d is on row %d, no inequality of %d rows",
+                            k, i, qp->m);
+        if (!(f->mu[k] >= 0 && f->mu[k] < 1e6))
+            return qpc_fail(err, QPC_ERR_INVALID, "friction contact %d: coefficient %g is not in [0, 1e6)",
+                            k, f->mu[k]);
+        bool good = isfinite(beta[2 * k]) && isfinite(beta[2 * k + 1]) && isfinite(f->u0[2 * k]) &&
+                    isfinite(f->u0[2 * k + 1]);
+        for (int32_t l = f->start[2 * k]; l < f->start[2 * k + 2]; l++) good = good && isfinite(f->value[l]);
+        if (!good) return qpc_fail(err, QPC_ERR_NUMERIC, "friction contact %d is not finite", k);
+    }
+    return QPC_OK;
+}
+
+/// qpc_solve with friction as it stands.
+static qpc_status solve_normal(friction_job *job, qpc_error *err) {
+    const qpc_friction *f = job->friction;
+    memcpy(job->rhs, job->qp->b, (size_t)job->qp->n * sizeof *job->rhs);
+    for (int32_t t = 0; t < 2 * f->count; t++)
+        for (int32_t k = f->start[t]; k < f->start[t + 1] && job->beta[t] != 0; k++)
+            job->rhs[f->column[k]] -= job->beta[t] * f->value[k];
+    qpc_qp loaded = *job->qp;
+    loaded.b = job->rhs;
+    qpc_solver_report before = job->report;
+    qpc_status status = qpc_solve(job->id, &loaded, job->options, job->arena, job->dv, job->lambda,
+                                  &job->report, err);
+    job->report.iterations += before.iterations;
+    job->report.adds += before.adds;
+    job->report.drops += before.drops;
+    job->report.factorizations += before.factorizations;
+    job->report.solves += before.solves;
+    job->report.fell_back = job->report.fell_back || before.fell_back;
+    return status;
+}
+
+/// No friction at all: what contradicting rows get, and mode off.
+static qpc_status solve_without(friction_job *job, qpc_error *err) {
+    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
+    return solve_normal(job, err);
+}
+
+// ---- staggered ----
+
+/// beta of the contacts that push, within mu lambda, with the normal impulses as they are.
+static qpc_status project_friction(friction_job *job, const double *r, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(job->arena);
+    const qpc_friction_set *set = &job->set;
+    size_t count = (size_t)set->count, n = 0;
+    uint8_t *kind = qpc_arena_array(job->arena, count, 1);
+    int32_t *at = qpc_arena_array(job->arena, count + 1, sizeof *at);
+    int32_t *from = qpc_arena_array(job->arena, 2 * count, sizeof *from);
+    double *mu = qpc_arena_array(job->arena, count, sizeof *mu);
+    double *root = qpc_arena_array(job->arena, count, sizeof *root);
+    double *A = NULL, *p = NULL, *x = NULL, norm;
+    qpc_status status = QPC_OK;
+    qpc_cone_problem discs = {.kind = kind, .at = at, .mu = mu, .root = root};
+    if (kind == NULL || at == NULL || from == NULL || mu == NULL || root == NULL) goto memory;
+    at[0] = 0;
+    for (int32_t block = 0; block < set->count; block++) {
+        int32_t i = set->at[block];
+        if (set->kind[block] != QPC_BLOCK_CONTACT || !(r[i] > 0)) continue;
+        kind[discs.count] = QPC_BLOCK_DISC;
+        mu[discs.count] = set->friction->mu[set->contact_of[set->row[block]]] * r[i];
+        from[n++] = i + 1;
+        from[n++] = i + 2;
+        at[++discs.count] = (int32_t)n;
+    }
+    discs.size = (int32_t)n;
+    A = discs.A = qpc_arena_array(job->arena, n * n, sizeof *A);
+    p = discs.p = qpc_arena_array(job->arena, n, sizeof *p);
+    x = qpc_arena_array(job->arena, n, sizeof *x);
+    if (A == NULL || p == NULL || x == NULL) goto memory;
+    // u_T as it is (all rows push through lambda, friction or not), less the share of friction itself.
+    int32_t next = 0;
+    for (int32_t block = 0; block < set->count; block++) {
+        if (set->kind[block] != QPC_BLOCK_CONTACT || !(r[set->at[block]] > 0)) continue;
+        double u[3];
+        qpc_friction_set_velocity(set, block, job->dv, u);
+        p[next++] = u[1];
+        p[next++] = u[2];
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double *row = set->W + (int64_t)from[i] * set->size;
+        for (size_t j = 0; j < n; j++) {
+            A[i * n + j] = row[from[j]];
+            p[i] -= row[from[j]] * r[from[j]];
+        }
+    }
+    qpc_cone_scale(&discs);
+    for (size_t i = 0; i < n; i++) x[i] = r[from[i]] / (root[i / 2] * discs.scale);
+    if (n > 0) status = qpc_disc_solve(&discs, 0.01 * job->tolerance, job->arena, x, &norm, err);
+    if (status != QPC_OK) goto out;
+    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
+    int32_t disc = 0;
+    for (int32_t block = 0; block < set->count; block++) {
+        if (set->kind[block] != QPC_BLOCK_CONTACT || !(r[set->at[block]] > 0)) continue;
+        double *b = job->beta + 2 * set->contact_of[set->row[block]];
+        b[0] = -x[2 * disc] * root[disc] * discs.scale;
+        b[1] = -x[2 * disc + 1] * root[disc] * discs.scale;
+        disc++;
+    }
+    goto out;
+memory:
+    status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", job->qp->m);
+out:
+    qpc_arena_rewind(job->arena, mark);
+    return status;
+}
+
+static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambda, double *best_beta,
+                          qpc_error *err) {
+    const qpc_qp *qp = job->qp;
+    size_t n = (size_t)qp->n, m = (size_t)qp->m, t = 2 * (size_t)job->friction->count;
+    int32_t cap = job->most > 0 && job->most < STAGGER_CAP ? job->most : STAGGER_CAP;
+    double *r = qpc_arena_array(job->arena, 3 * m, sizeof *r);
+    if (r == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    job->found.natural = DBL_MAX;
+    for (int32_t i = 1;; i++) {
+        qpc_status status = solve_normal(job, err);
+        if (status != QPC_OK) return status;
+        if (job->report.outcome == QPC_OUTCOME_INFEASIBLE && i == 1) {
+            status = solve_without(job, err);
+            memcpy(best_dv, job->dv, n * sizeof *best_dv);
+            memcpy(best_lambda, job->lambda, m * sizeof *best_lambda);
+            memset(best_beta, 0, t * sizeof *best_beta);
+            return status;
+        }
+        for (int32_t k = 0; k < job->friction->count; k++)
+            if (job->lambda[job->friction->row[k]] > 0)
+                qpc_friction_set_add(&job->set, job->friction->row[k]);
+        if (job->set.done < job->set.count) status = qpc_friction_set_condense(&job->set, job->arena, err);
+        if (status != QPC_OK) return status;
+        qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
+        qpc_friction_report now = {.iterations = i};
+        qpc_friction_set_report(&job->set, job->dv, r, &now);
+        if (now.natural < job->found.natural) {
+            job->found = now;
+            memcpy(best_dv, job->dv, n * sizeof *best_dv);
+            memcpy(best_lambda, job->lambda, m * sizeof *best_lambda);
+            memcpy(best_beta, job->beta, t * sizeof *best_beta);
+        }
+        // An old beta counts at round-off only: within the tolerance it would let things creep.
+        double enough = i == 1 && job->tolerance > STILL ? STILL : job->tolerance;
+        if (now.natural <= enough || i >= cap) {
+            job->found.iterations = i;
+            return QPC_OK;
+        }
+        status = project_friction(job, r, err);
+        if (status != QPC_OK) return status;
+    }
+}
+
+// ---- exact ----
+
+/// Rows outside that dv violates come in: by more than tolerance in the metric of diag(K).
+static int32_t pull_in(friction_job *job, double tolerance) {
+    const qpc_qp *qp = job->qp;
+    int32_t added = 0;
+    for (int32_t i = 0; i < qp->m; i++) {
+        if (job->set.block_of[i] >= 0) continue;
+        double s = qp->c[i], reach = 0, size = fabs(qp->c[i]);
+        for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) {
+            double part = qp->value[k] * job->dv[qp->column[k]];
+            s -= part;
+            size += fabs(part);
+            reach += qp->value[k] * qp->value[k] / qp->sys->diagonal[qp->column[k]];
+        }
+        if (!(reach > 0) || s >= -32 * DBL_EPSILON * size || s >= -tolerance * sqrt(reach)) continue;
+        added += qpc_friction_set_add(&job->set, i);
+    }
+    return added;
+}
+
+/// The cone problem of the set as it is, from and to r.
+static qpc_status solve_set(friction_job *job, double *r, double *ret_norm, double *ret_scale,
+                            qpc_error *err) {
+    const qpc_friction_set *set = &job->set;
+    qpc_arena_mark mark = qpc_arena_get_mark(job->arena);
+    size_t n = (size_t)set->size, count = (size_t)set->count;
+    qpc_cone_problem p = {.count = set->count, .size = set->size, .kind = set->kind, .at = set->at};
+    p.A = qpc_arena_array(job->arena, n * n, sizeof *p.A);
+    p.p = qpc_arena_array(job->arena, n, sizeof *p.p);
+    p.mu = qpc_arena_array(job->arena, count, sizeof *p.mu);
+    p.root = qpc_arena_array(job->arena, count, sizeof *p.root);
+    qpc_status status = QPC_OK;
+    if (p.A == NULL || p.p == NULL || p.mu == NULL || p.root == NULL) {
+        status = QPC_CONE_MEMORY(err, &p);
+        goto out;
+    }
+    memcpy(p.A, set->W, n * n * sizeof *p.A);
+    memcpy(p.p, set->q, n * sizeof *p.p);
+    for (int32_t k = 0; k < p.count; k++)
+        p.mu[k] = p.kind[k] == QPC_BLOCK_CONTACT ? set->friction->mu[set->contact_of[set->row[k]]] : 0;
+    qpc_cone_scale(&p);
+    for (int32_t k = 0; k < p.count; k++)
+        for (int32_t i = p.at[k]; i < p.at[k + 1]; i++) r[i] /= p.root[k] * p.scale;
+    int32_t left = job->most > 0 ? job->most - job->found.newton : 0;
+    if (job->most > 0 && left <= 0) left = 1;
+    status = qpc_cone_solve(&p, job->tolerance, left, job->arena, r, ret_norm, &job->found.outers,
+                            &job->found.newton, err);
+    for (int32_t k = 0; k < p.count; k++)
+        for (int32_t i = p.at[k]; i < p.at[k + 1]; i++) r[i] *= p.root[k] * p.scale;
+    *ret_scale = p.scale;
+out:
+    qpc_arena_rewind(job->arena, mark);
+    return status;
+}
+
+static bool any_push(const friction_job *job) {
+    for (int32_t i = 0; i < job->qp->m; i++)
+        if (job->lambda[i] > 0) return true;
+    return false;
+}
+
+static qpc_status exact(friction_job *job, qpc_error *err) {
+    const qpc_qp *qp = job->qp;
+    qpc_status status = qpc_linsys_ensure(qp->sys, err);
+    double *r = qpc_arena_array(job->arena, 3 * (size_t)qp->m, sizeof *r), norm = 0, scale = 1;
+    if (status != QPC_OK) return status;
+    if (r == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    bool warm = any_push(job);
+    if (!warm) status = solve_without(job, err);
+    if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
+    for (int32_t i = 0; i < qp->m; i++)
+        if (qp->equality[i] || job->lambda[i] > 0) qpc_friction_set_add(&job->set, i);
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        job->found.iterations = round + 1;
+        status = qpc_friction_set_condense(&job->set, job->arena, err);
+        if (status != QPC_OK) return status;
+        qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
+        status = solve_set(job, r, &norm, &scale, err);
+        if (status != QPC_OK) return status;
+        qpc_friction_set_scatter(&job->set, r, job->lambda, job->beta);
+        qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
+        qpc_friction_set_motion(&job->set, r, job->rhs, job->dv);
+        qpc_friction_set_report(&job->set, job->dv, r, &job->found);
+        if (pull_in(job, 1e-3 * job->tolerance * scale) == 0) break;
+    }
+    job->found.iterations += job->found.outers + job->found.newton;
+    if (job->found.natural <= job->tolerance || !warm) return QPC_OK;
+    // The rows may contradict: only a solve of the rows alone tells.
+    double *dv = qpc_arena_array(job->arena, (size_t)qp->n, sizeof *dv);
+    double *lambda = qpc_arena_array(job->arena, (size_t)qp->m, sizeof *lambda);
+    if (dv == NULL || lambda == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    memset(lambda, 0, (size_t)qp->m * sizeof *lambda);
+    qpc_solver_report alone = {0};
+    status = qpc_solve(job->id, qp, job->options, job->arena, dv, lambda, &alone, err);
+    if (status != QPC_OK || alone.outcome != QPC_OUTCOME_INFEASIBLE) return status;
+    memcpy(job->dv, dv, (size_t)qp->n * sizeof *dv);
+    memcpy(job->lambda, lambda, (size_t)qp->m * sizeof *lambda);
+    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
+    job->report = alone;
+    return QPC_OK;
+}
+
+// ---- entry ----
+
+static bool prepare(friction_job *job, const double *lambda, const double *beta) {
+    size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
+    job->dv = qpc_arena_array(job->arena, n, sizeof *job->dv);
+    job->rhs = qpc_arena_array(job->arena, n, sizeof *job->rhs);
+    job->lambda = qpc_arena_array(job->arena, m, sizeof *job->lambda);
+    job->beta = qpc_arena_array(job->arena, t, sizeof *job->beta);
+    if (job->dv == NULL || job->rhs == NULL || job->lambda == NULL || job->beta == NULL) return false;
+    memset(job->dv, 0, n * sizeof *job->dv);
+    for (size_t i = 0; i < m; i++)
+        job->lambda[i] = job->qp->equality[i] || lambda[i] > 0 ? lambda[i] : 0;
+    memcpy(job->beta, beta, t * sizeof *beta);
+    for (int32_t k = 0; k < job->friction->count; k++)
+        if (!(job->lambda[job->friction->row[k]] > 0 && job->friction->mu[k] > 0))
+            job->beta[2 * k] = job->beta[2 * k + 1] = 0;
+    return true;
+}
+
+static qpc_status run(friction_job *job, qpc_friction_mode mode, double *best_dv, double *best_lambda,
+                      double *best_beta, qpc_error *err) {
+    size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
+    qpc_status status;
+    if (mode == QPC_FRICTION_STAGGERED) {
+        status = qpc_linsys_ensure(job->qp->sys, err);
+        return status == QPC_OK ? stagger(job, best_dv, best_lambda, best_beta, err) : status;
+    }
+    status = mode == QPC_FRICTION_EXACT ? exact(job, err) : solve_without(job, err);
+    memcpy(best_dv, job->dv, n * sizeof *best_dv);
+    memcpy(best_lambda, job->lambda, m * sizeof *best_lambda);
+    memcpy(best_beta, job->beta, t * sizeof *best_beta);
+    return status;
+}
+
+qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
+                              const qpc_solver_options *options,
+                              const qpc_friction_options *friction_options, qpc_arena *arena, double *dv,
+                              double *lambda, double *beta, qpc_solver_report *report,
+                              qpc_friction_report *friction_report, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(arena);
+    size_t n = (size_t)qp->n, m = (size_t)qp->m, t = 2 * (size_t)friction->count;
+    qpc_friction_mode mode = friction_options->mode;
+    friction_job job = {.id = id, .qp = qp, .friction = friction, .options = options, .arena = arena};
+    job.report.engine = id == QPC_SOLVER_AUTO ? QPC_SOLVER_AUGMENTED_LAGRANGIAN : id;
+    job.most = friction_options->max_iterations;
+    job.tolerance = friction_options->tolerance;
+    if (!(job.tolerance > 0)) job.tolerance = mode == QPC_FRICTION_STAGGERED ? 1e-3 : 1e-9;
+    uint64_t solves = qp->sys->solves;
+    qpc_status status = check(qp, friction, lambda, beta, err);
+    double *best_dv = NULL, *best_lambda = NULL, *best_beta = NULL;
+    if (status == QPC_OK) {
+        best_dv = qpc_arena_array(arena, n, sizeof *best_dv);
+        best_lambda = qpc_arena_array(arena, m, sizeof *best_lambda);
+        best_beta = qpc_arena_array(arena, t, sizeof *best_beta);
+        if (best_dv == NULL || best_lambda == NULL || best_beta == NULL || !prepare(&job, lambda, beta))
+            status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    }
+    if (status == QPC_OK && mode != QPC_FRICTION_OFF)
+        status = qpc_friction_set_init(&job.set, qp, friction, arena, err);
+    if (status == QPC_OK) status = run(&job, mode, best_dv, best_lambda, best_beta, err);
+    if (status == QPC_OK) {
+        bool rows_hold = job.report.outcome != QPC_OUTCOME_INFEASIBLE;
+        job.found.converged =
+            mode == QPC_FRICTION_OFF || (rows_hold && job.found.natural <= job.tolerance);
+        if (mode == QPC_FRICTION_EXACT && rows_hold)
+            job.report.outcome =
+                job.found.converged ? QPC_OUTCOME_OPTIMAL : QPC_OUTCOME_ITERATION_LIMIT;
+        job.report.active = 0;
+        for (size_t i = 0; i < m; i++) job.report.active += qp->equality[i] || best_lambda[i] > 0;
+        job.report.solves = (int32_t)(qp->sys->solves - solves);
+        memcpy(dv, best_dv, n * sizeof *dv);
+        memcpy(lambda, best_lambda, m * sizeof *lambda);
+        memcpy(beta, best_beta, t * sizeof *beta);
+        *report = job.report;
+        *friction_report = job.found;
+    }
+    qpc_arena_rewind(arena, mark);
+    return status;
+}
