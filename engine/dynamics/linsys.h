@@ -35,14 +35,13 @@ typedef struct qpc_linsys {
     struct qpc_factor *sparse; // by CHOLMOD: the factor; else it is in `factor`, n x (width + 1) or n x n
     struct qpc_blocks *blocks; // by CHOLMOD: K in blocks of 3x3, for conjugate gradients; else NULL
     double *cg;                // by CHOLMOD: scratch of conjugate gradients
+    double *least;             // (n) or NULL, the caller's: a diagonal D with K - D positive semidefinite (masses)
     double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
     double *diagonal; // (n) copy of diag(K)
     int64_t capacity; // doubles allocated in band and in factor each
     bool factored, prepared; // the factor, the blocks are those of K as it stands
-    const double *floor; // (n) > 0, borrowed, or NULL: K - diag(floor) is positive semidefinite (the masses);
-                         // a K that has one need not be factored to be certified
     uint64_t factorizations, solves, cg_steps; // exact work counts
 } qpc_linsys;
 

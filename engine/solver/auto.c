@@ -3,7 +3,7 @@
 /// K of chains in a band (cables): augmented-lagrangian, then active-set. Any other K: what each engine would take is
 /// estimated from counts alone, so that the same QP always goes the same way: active-set where few
 /// rows will be active, augmented-lagrangian from a warm start with many, interior-point cold with
-/// many; augmented-lagrangian by conjugate gradients where even one factor of K is dear (cloth). Whatever misses goes on to interior-point and from there to active-set, the only one that can prove
+/// many. Whatever misses goes on to interior-point and from there to active-set, the only one that can prove
 /// that rows contradict. docs/solvers.md has the rule and its figures. Runs on the worker in the world.
 #include "engine/dynamics/factor.h"
 #include "engine/solver/work.h"
@@ -33,6 +33,13 @@ static double shortfall(const qpc_residuals *residuals, const qpc_solver_options
     double b = residuals->stat / options->stat_tolerance;
     double worst = a > b ? a : b;
     return isfinite(a) && isfinite(b) ? worst : DBL_MAX;
+}
+
+/// active-set needs the factor that conjugate gradients have done without, and K^-1 b to all digits.
+static qpc_status factor_for_columns(const qpc_work *work, qpc_error *err) {
+    qpc_status status = qpc_linsys_ensure(work->qp->sys, err);
+    if (status == QPC_OK && work->rough) qpc_linsys_solve(work->qp->sys, work->qp->b, work->free_dv);
+    return status;
 }
 
 /// K in a band: augmented-lagrangian, then active-set from the multipliers reached.
@@ -72,6 +79,8 @@ static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *opt
         (qpc_solver_report){.iterations = first.iterations, .factorizations = first.factorizations};
     qpc_solver_options rest = *options;
     if (rest.max_iterations > 0) rest.max_iterations -= first.iterations;
+    status = factor_for_columns(work, err);
+    if (status != QPC_OK) return status;
     status = qpc_active_set_run(work, &rest, NULL, x, lambda, report, err);
     report->fell_back = true;
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
@@ -165,12 +174,7 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
     if (most > 0 && (options.max_iterations <= 0 || most < options.max_iterations)) options.max_iterations = most;
     qpc_solver_report one = {0};
     qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
-    qpc_status st = QPC_OK;
-    if (id != QPC_SOLVER_AUGMENTED_LAGRANGIAN) { // these two need the factor, and K^-1 b to all its digits
-        bool rough = work->rough && !work->qp->sys->factored;
-        st = qpc_linsys_ensure(work->qp->sys, err);
-        if (st == QPC_OK && rough) qpc_linsys_solve(work->qp->sys, work->qp->b, work->free_dv);
-    }
+    qpc_status st = id == QPC_SOLVER_ACTIVE_SET ? factor_for_columns(work, err) : QPC_OK;
     if (st != QPC_OK) return st;
     if (id == QPC_SOLVER_ACTIVE_SET)
         st = qpc_active_set_run(work, &options, NULL, t->x, t->lambda, &one, err);

@@ -5,9 +5,13 @@
 /// stat = |r|_{K^-1} / S, prim = max viol_i / (kt_i S), dual = max max(-lambda_i, 0) kt_i / S,
 /// comp = sum |lambda_i (c_i - J_i dv)| / S^2, err = stat + sqrt(comp).
 /// natural = max_i |min(c_i - J_i dv, lambda_i kt_i^2)| (equalities: |c_i - J_i dv|), m/s.
-/// kt = 1 for an empty row (which S leaves out). K^-1 by the factor, each solve checked by a product. A K
-/// with a floor that is not factored is judged by bounds (`bounded`): |r|_{K^-1} <= |r|_{F^-1},
-/// F = diag(floor), and S >= max(|dv|_K, b'v / |v|_K), v = D^-1 b, so that no figure comes out too small.
+///
+/// K^-1 comes from the factor. Where K has none (conjugate gradients were enough), z with K z ~ r gives, with
+/// q = r - K z and a diagonal D such that K - D is positive semidefinite (the masses, qpc_linsys.least),
+///     |r|^2_{K^-1} = 2 r'z - z'Kz + |q|^2_{K^-1} <= 2 r'z - z'Kz + |q|^2_{D^-1}:
+/// stat is a bound then, `by` says so. Without such a D it is the estimate with |q| neglected, |q| / |r| being
+/// solve_check. S is then a little too small, never too large: |K^-1 b|_K is that of an approximate K^-1 b,
+/// and what that violates is left out. kt = 1 for an empty row (which S leaves out).
 #ifndef QPC_ENGINE_SOLVER_CERTIFICATE_H
 #define QPC_ENGINE_SOLVER_CERTIFICATE_H
 
@@ -15,15 +19,21 @@
 #include "engine/solver/friction.h"
 #include "engine/solver/qp.h"
 
+typedef enum qpc_certified_by {
+    QPC_BY_FACTOR,
+    QPC_BY_BOUND,    // stat is an upper bound
+    QPC_BY_ESTIMATE, // stat is an estimate from below, to a part in a hundred or so
+} qpc_certified_by;
+
 typedef struct qpc_certificate {
     double stat, prim, dual, comp, err; // dimensionless
     double natural;                     // m/s
     double violation;                   // largest viol_i, m/s
     double scale;                       // S, sqrt(J)
-    double solve_check;                 // |K z - r| / |r| of the K-solve behind stat
+    double solve_check;                 // |K z - r| / |r|, |K z - b| / |b|: the worse of the solves
     uint64_t active_hash;               // XXH3-64 of the sorted keys with lambda > 0
     int32_t active;
-    bool bounded;               // stat, prim, dual, comp, err are upper bounds: K is not factored
+    qpc_certified_by by;
 } qpc_certificate;
 
 /// Coulomb's law at a solution, by the definitions alone: over contacts k with u = T dv + u0 and kt_k^2 the larger of the two

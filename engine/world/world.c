@@ -348,7 +348,7 @@ static qpc_status make_floor(qpc_world *w, qpc_error *err) {
     if ((w->mass_floor = doubles(3 * (int64_t)w->free_count)) == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the masses of %d nodes", w->free_count);
     for (int32_t i = 0; i < 3 * w->free_count; i++) w->mass_floor[i] = w->row_dof[i / 3] < 0 ? 1.0 : w->mass[i / 3];
-    w->sys.floor = w->mass_floor;
+    w->sys.least = w->mass_floor;
     return QPC_OK;
 }
 
