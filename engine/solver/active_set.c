@@ -121,7 +121,7 @@ static int32_t choose(qpc_das *s) {
 
 /// The last digits: lambda to the stationary point of W, and x along with it by the change of
 /// lambda, not from lambda afresh, whose rounding would show in J x - c where lambda is large.
-static void polish(qpc_das *s) {
+void qpc_das_polish(qpc_das *s) {
     const qpc_qp *qp = s->qp;
     qpc_das_refresh(s, true);
     for (int32_t pass = 0; pass < 2 && s->del.count > 0; pass++) {
@@ -225,7 +225,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         if (p < 0) {
             // Polishing may show a row that round-off had hidden: go on from there, but not for
             // ever.
-            polish(&s);
+            qpc_das_polish(&s);
             if (polished++ == 3 || choose(&s) < 0) break;
             continue;
         }
@@ -252,8 +252,11 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
             qpc_das_refresh(&s, false);
         }
         if (no_rise >= NO_RISE_STOP) {
-            report->outcome = QPC_OUTCOME_STALLED;
-            polish(&s);
+            // What decides is the residuals: nothing may have been left to do but round-off.
+            qpc_das_polish(&s);
+            qpc_residuals r = qpc_work_residuals(work, x, lambda, s.q, s.w);
+            bool solved = r.stat <= 1e-9 && r.prim <= 1e-9 && r.comp <= 1e-12;
+            report->outcome = solved ? QPC_OUTCOME_OPTIMAL : QPC_OUTCOME_STALLED;
             break;
         }
     }

@@ -69,6 +69,8 @@ static inline double qpc_das_tolerance(const qpc_das *s, int32_t row) {
 
 /// x = K^-1 (b - J'lambda), once refined if asked.
 void qpc_das_refresh(qpc_das *s, bool refine);
+/// The last digits of lambda_W and x.
+void qpc_das_polish(qpc_das *s);
 /// Take the row at `place` out of W.
 void qpc_das_drop(qpc_das *s, int32_t place);
 

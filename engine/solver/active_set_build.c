@@ -201,6 +201,12 @@ static void settle(qpc_das *s) {
     }
     for (int32_t i = 0; i < s->del.count; i++) s->lambda[s->del.row[i]] = s->r[i];
     qpc_das_refresh(s, false);
+    // Where rows of W are nearly dependent, x of these lambda is not on them yet.
+    for (int32_t i = 0; i < s->del.count; i++) {
+        if (fabs(qpc_das_excess(s, s->del.row[i])) <= qpc_das_tolerance(s, s->del.row[i])) continue;
+        qpc_das_polish(s);
+        break;
+    }
 }
 
 bool qpc_das_build(qpc_das *s) {
