@@ -104,7 +104,10 @@ static void auto_solves_every_instance(void **state) {
             fail_msg("%s: outcome %d", a.p.name, report.outcome);
         assert_int_not_equal(report.engine, QPC_SOLVER_AUTO);
         fell_back += report.fell_back;
-        assert_true(report.fell_back == (report.engine == QPC_SOLVER_ACTIVE_SET));
+        // Chains begin with augmented-lagrangian, anything else of this size with active-set.
+        bool chain = a.p.sys.bandwidth >= 3;
+        if (chain || report.engine != QPC_SOLVER_ACTIVE_SET)
+            assert_true(report.fell_back == (report.engine == QPC_SOLVER_ACTIVE_SET));
         instance_check(&a.p, a.x, a.l, &arena);
         shut(&a);
         qpc_arena_reset(&arena);
@@ -125,7 +128,8 @@ static void auto_proves_contradictions(void **state) {
                   &err);
         if (report.outcome != QPC_OUTCOME_INFEASIBLE)
             fail_msg("%s: outcome %d", a.p.name, report.outcome);
-        assert_true(report.fell_back);
+        assert_true(report.fell_back || a.p.sys.bandwidth < 3);
+        assert_int_equal(report.engine, QPC_SOLVER_ACTIVE_SET);
         assert_true(report.conflict_count >= 2);
         assert_ok(qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &a.p.qp, &options, &arena, a.x, a.l,
                             &report, &err),
