@@ -161,8 +161,8 @@ static qpc_status problem_init(problem *p, const qp_file *f, qpc_error *err) {
     return QPC_OK;
 }
 
-/// What belongs to the time of a solve: K stored and factored. A narrow band is a band, the rest is
-/// sparse.
+/// What belongs to the time of a solve: K stored; it is factored in there, where somebody needs it.
+/// A narrow band is a band, the rest is sparse.
 enum { BAND_MOST = 12 };
 static qpc_status set_up(problem *p, const qp_file *f, qpc_error *err) {
     bool lcp = f->kind == QP_KIND_LCP;
@@ -183,7 +183,6 @@ static qpc_status set_up(problem *p, const qp_file *f, qpc_error *err) {
         status = qpc_linsys_resize_sparse(&p->sys, f->n, start, index, err);
         if (status == QPC_OK) memcpy(p->sys.value, value, (size_t)start[f->n] * sizeof *value);
     }
-    if (status == QPC_OK) status = qpc_linsys_factor(&p->sys, err);
     p->qp.sys = &p->sys;
     return status;
 }
