@@ -33,13 +33,16 @@ typedef struct qpc_linsys {
     int32_t *start, *row; // sparse: (n + 1), (start[n]) lower triangle by columns
     double *value;        // sparse: (start[n])
     struct qpc_factor *sparse; // by CHOLMOD: the factor; else it is in `factor`, n x (width + 1) or n x n
+    struct qpc_blocks *blocks; // by CHOLMOD: K in blocks of 3x3, for conjugate gradients; else NULL
+    double *cg;                // by CHOLMOD: scratch of conjugate gradients
+    double *least;             // (n) or NULL, the caller's: a diagonal D with K - D positive semidefinite (masses)
     double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
     double *diagonal; // (n) copy of diag(K)
     int64_t capacity; // doubles allocated in band and in factor each
-    bool factored;    // the factor is that of K as it stands
-    uint64_t factorizations, solves; // exact work counts
+    bool factored, prepared; // the factor, the blocks are those of K as it stands
+    uint64_t factorizations, solves, cg_steps; // exact work counts
 } qpc_linsys;
 
 qpc_status qpc_linsys_resize(qpc_linsys *sys, int32_t n, int32_t bandwidth, qpc_error *err);
@@ -61,8 +64,16 @@ const double *qpc_linsys_values(const qpc_linsys *sys, int64_t *ret_count);
 qpc_status qpc_linsys_factor(qpc_linsys *sys, qpc_error *err);
 /// The same, unless that has been done since qpc_linsys_clear().
 qpc_status qpc_linsys_ensure(qpc_linsys *sys, qpc_error *err);
-/// x = K^-1 rhs; x may be rhs.
+/// What has to be done before products and conjugate gradients: the diagonal and the blocks of K as it
+/// stands. qpc_linsys_factor() does it as well; again costs nothing until qpc_linsys_clear().
+void qpc_linsys_prepare(qpc_linsys *sys);
+/// x = K^-1 rhs; x may be rhs. Where K has blocks and no factor yet: conjugate gradients down to a residual
+/// of 1e-14 of rhs in M^-1 (blocks.h), or as far as doubles go.
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x);
+/// The same, to a residual of `tolerance` of rhs at least: all of it by a factor, else fewer steps.
+void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, double tolerance, double *x);
+/// Floating-point operations of a factorisation by CHOLMOD, 0 for the others: known without one.
+double qpc_linsys_operations(const qpc_linsys *sys);
 /// y = K x, from K as stored, not from the factor.
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
 /// Four right-hand sides at once, x (n x 4) row-major, in place; with a band about the time of two single

@@ -6,12 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-bool qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, qpc_arena *arena) {
+size_t qpc_ssor_size(int32_t count) {
+    return (3 * 9 + 6 * 3) * (size_t)count;
+}
+
+void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, double *memory) {
     size_t blocks = 9 * (size_t)K->count, n = 3 * (size_t)K->count;
-    double *matrices = qpc_arena_array(arena, 3 * blocks, sizeof(double));
-    double *vectors = qpc_arena_array(arena, 6 * n, sizeof(double));
-    if (matrices == NULL || vectors == NULL) return false;
-    *s = (qpc_ssor){.K = K, .D = matrices, .inverse = matrices + blocks, .rest = matrices + 2 * blocks};
+    double *vectors = memory + 3 * blocks;
+    *s = (qpc_ssor){.K = K, .D = memory, .inverse = memory + blocks, .rest = memory + 2 * blocks};
     s->r = vectors;
     s->z = vectors + n;
     s->p = vectors + 2 * n;
@@ -19,7 +21,6 @@ bool qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, qpc_arena *arena) {
     s->q = vectors + 4 * n;
     s->v = vectors + 5 * n;
     if (blocks > 0) memcpy(s->D, K->diagonal, blocks * sizeof *s->D);
-    return true;
 }
 
 bool qpc_ssor_prepare(qpc_ssor *s) {

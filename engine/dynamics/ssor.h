@@ -5,10 +5,10 @@
 #ifndef QPC_ENGINE_DYNAMICS_SSOR_H
 #define QPC_ENGINE_DYNAMICS_SSOR_H
 
-#include "base/mem.h"
 #include "engine/dynamics/blocks.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct qpc_ssor {
     const qpc_blocks *K;
@@ -20,8 +20,9 @@ typedef struct qpc_ssor {
     int64_t steps; // CG steps so far: exact work count
 } qpc_ssor;
 
-/// Arrays from the arena, D = D_K. False: no memory.
-bool qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, qpc_arena *arena);
+/// Doubles that one needs, and to place it there; D = D_K.
+size_t qpc_ssor_size(int32_t count);
+void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, double *memory);
 /// After D has changed: false if a block is not positive definite.
 bool qpc_ssor_prepare(qpc_ssor *s);
 /// |rhs|_{M^-1}; what a solve of the same rhs starts from is kept.

@@ -193,6 +193,13 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     s.band.hand_over = hand_over;
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+    if (s.general && qpc_alm_pcg_pays(qp->sys)) {
+        qpc_status st = qpc_alm_pcg_run(work, options, x, lambda, report, err);
+        if (st != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return st;
+        if (options->max_iterations > 0 && report->iterations >= options->max_iterations) return QPC_OK;
+        st = qpc_linsys_ensure(qp->sys, err);
+        if (st != QPC_OK) return st;
+    }
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
     bool warm = false, improved = false;
     for (int32_t i = 0; i < qp->m; i++) {
@@ -200,7 +207,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         warm |= lambda[i] != 0;
     }
     memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
-    int32_t limit = options->max_iterations > 0 ? options->max_iterations : 400, slow = 0;
+    int32_t limit = options->max_iterations > 0 ? options->max_iterations : report->iterations + 400, slow = 0;
     double full = s.general ? RHO_GENERAL : RHO, rho = full, best = DBL_MAX;
     set_penalty(&s, rho);
     int32_t probe = work->missed > MANY ? PROBE_OF_MANY : PROBE;

@@ -5,11 +5,24 @@
 /// stat = |r|_{K^-1} / S, prim = max viol_i / (kt_i S), dual = max max(-lambda_i, 0) kt_i / S,
 /// comp = sum |lambda_i (c_i - J_i dv)| / S^2, err = stat + sqrt(comp).
 /// natural = max_i |min(c_i - J_i dv, lambda_i kt_i^2)| (equalities: |c_i - J_i dv|), m/s.
+///
+/// K^-1 comes from the factor. Where K has none (conjugate gradients were enough), z with K z ~ r gives, with
+/// q = r - K z and a diagonal D such that K - D is positive semidefinite (the masses, qpc_linsys.least),
+///     |r|^2_{K^-1} = 2 r'z - z'Kz + |q|^2_{K^-1} <= 2 r'z - z'Kz + |q|^2_{D^-1}:
+/// stat is a bound then, `by` says so. Without such a D it is the estimate with |q| neglected, |q| / |r| being
+/// solve_check. In S, |K^-1 b|_K is then that of an approximate K^-1 b, which is a little too small, never
+/// too large.
 #ifndef QPC_ENGINE_SOLVER_CERTIFICATE_H
 #define QPC_ENGINE_SOLVER_CERTIFICATE_H
 
 #include "base/mem.h"
 #include "engine/solver/qp.h"
+
+typedef enum qpc_certified_by {
+    QPC_BY_FACTOR,
+    QPC_BY_BOUND,    // stat is an upper bound
+    QPC_BY_ESTIMATE, // stat is an estimate from below, to a part in a hundred or so
+} qpc_certified_by;
 
 typedef struct qpc_certificate {
     double stat, prim, dual, comp, err; // dimensionless
@@ -19,6 +32,7 @@ typedef struct qpc_certificate {
     double solve_check;                 // |K z - r| / |r| of the K-solve behind stat
     uint64_t active_hash;               // XXH3-64 of the sorted keys with lambda > 0
     int32_t active;
+    qpc_certified_by by;
 } qpc_certificate;
 
 qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda, qpc_arena *arena,

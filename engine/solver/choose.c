@@ -84,6 +84,9 @@ static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *optio
     if (first.iterations <= 1) memcpy(lambda, warm, m * sizeof *lambda);
     *report =
         (qpc_solver_report){.iterations = first.iterations, .factorizations = first.factorizations};
+    status = qpc_linsys_ensure(work->qp->sys, err);
+    if (status != QPC_OK) return status;
+    if (work->rough) qpc_linsys_solve(work->qp->sys, work->qp->b, work->free_dv);
     qpc_solver_options rest = *options;
     if (rest.max_iterations > 0) rest.max_iterations -= first.iterations;
     status = qpc_active_set_run(work, &rest, NULL, x, lambda, report, err);
@@ -203,7 +206,12 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
             memcpy(lambda, l, (size_t)qp->m * sizeof *lambda);
         }
     } else if (status == QPC_OK) {
-        status = qpc_linsys_ensure(qp->sys, err);
+        // A K that conjugate gradients are enough for is factored when somebody needs it.
+        bool lazy = (id == QPC_SOLVER_AUTO || id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) && qpc_alm_pcg_pays(qp->sys);
+        if (lazy)
+            qpc_linsys_prepare(qp->sys);
+        else
+            status = qpc_linsys_ensure(qp->sys, err);
         if (status == QPC_OK) status = solve_as_it_is(id, qp, options, arena, dv, lambda, report, err);
     }
     qpc_arena_rewind(arena, mark);

@@ -47,6 +47,7 @@ typedef struct qpc_solver_report {
     int32_t adds, drops, exchanges, rebuilds, implied;
     int32_t active;             // inequality rows with lambda > 0, plus equalities
     int32_t factorizations, solves;
+    int32_t cg_steps;           // conjugate gradients of augmented-lagrangian without a factor
     bool fell_back;
     int32_t conflict_count;     // rows of the infeasibility proof, first QPC_CONFLICT_MAX
     int32_t conflict_row[QPC_CONFLICT_MAX];

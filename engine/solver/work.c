@@ -4,11 +4,39 @@
 #include <float.h>
 #include <math.h>
 
+// Without a factor: K^-1 b as a start, |r| in K^-1 as a measure.
+static const double FREE_TOLERANCE = 1e-3, STAT_TOLERANCE = 0.03;
+
 static bool all_finite(const double *a, int64_t count) {
     // A sum of zeros times a is zero unless something is not finite.
     double s = 0;
     for (int64_t i = 0; i < count; i++) s += 0 * a[i];
     return s == 0;
+}
+
+/// What K^-1 b tells: its norm, S, the rows that it misses; and the kt.
+static void measure_free(qpc_work *work, const double *inverse) {
+    const qpc_qp *qp = work->qp;
+    double norm2 = 0, scale = 1e-140;
+    work->missed = 0;
+    for (int32_t i = 0; i < qp->n; i++) norm2 += qp->b[i] * work->free_dv[i];
+    work->free_norm = sqrt(norm2 > 0 ? norm2 : 0);
+    if (isnan(norm2)) work->free_norm = NAN;
+    if (work->free_norm > scale) scale = work->free_norm;
+    for (int32_t i = 0; i < qp->m; i++) {
+        double kt2 = 0, g = -qp->c[i];
+        for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) {
+            double v = qp->value[k];
+            kt2 += v * v * inverse[qp->column[k]];
+            g += v * work->free_dv[qp->column[k]];
+        }
+        work->kt2[i] = kt2;
+        work->kt[i] = sqrt(kt2);
+        if (qp->equality[i] && g < 0) g = -g;
+        work->missed += g > 0;
+        if (kt2 > 0 && g > scale * work->kt[i]) scale = g / work->kt[i];
+    }
+    work->scale = scale;
 }
 
 qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, const double *lambda,
@@ -32,7 +60,7 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
     work->free_dv = qpc_arena_array(arena, (size_t)n, sizeof(double));
     work->kt2 = qpc_arena_array(arena, (size_t)m, sizeof(double));
     work->kt = qpc_arena_array(arena, (size_t)m, sizeof(double));
-    double *inverse = qpc_arena_array(arena, (size_t)n, sizeof(double));
+    double *inverse = qpc_arena_array(arena, (size_t)n, sizeof(double)); // of diag(K)
     if (work->free_dv == NULL || work->kt2 == NULL || work->kt == NULL || inverse == NULL)
         return QPC_SOLVER_MEMORY(err, work);
     for (int32_t i = 0; i < n; i++) {
@@ -40,27 +68,19 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
         if (!(d > 0)) return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
         inverse[i] = 1 / d;
     }
-    qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
-    double norm2 = 0, scale = 1e-140;
-    for (int32_t i = 0; i < n; i++) norm2 += qp->b[i] * work->free_dv[i];
-    work->free_norm = sqrt(norm2 > 0 ? norm2 : 0);
+    work->rough = !qp->sys->factored && qp->sys->blocks != NULL;
+    if (work->rough)
+        qpc_linsys_solve_roughly(qp->sys, qp->b, FREE_TOLERANCE, work->free_dv);
+    else
+        qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
+    measure_free(work, inverse);
+    if (work->rough && work->missed == 0) { // it may be the answer
+        work->rough = false;
+        qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
+        measure_free(work, inverse);
+    }
     if (!isfinite(work->free_norm))
         return qpc_fail(err, QPC_ERR_NUMERIC, "K^-1 b is not finite: K lost definiteness");
-    if (work->free_norm > scale) scale = work->free_norm;
-    for (int32_t i = 0; i < m; i++) {
-        double kt2 = 0, g = -qp->c[i];
-        for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) {
-            double v = qp->value[k];
-            kt2 += v * v * inverse[qp->column[k]];
-            g += v * work->free_dv[qp->column[k]];
-        }
-        work->kt2[i] = kt2;
-        work->kt[i] = sqrt(kt2);
-        if (qp->equality[i] && g < 0) g = -g;
-        work->missed += g > 0;
-        if (kt2 > 0 && g > scale * work->kt[i]) scale = g / work->kt[i];
-    }
-    work->scale = scale;
     return QPC_OK;
 }
 
@@ -92,7 +112,7 @@ qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const do
         if (work->kt2[i] > 0 && violation > out.prim * work->kt[i])
             out.prim = violation / work->kt[i];
     }
-    qpc_linsys_solve(qp->sys, r, z);
+    qpc_linsys_solve_roughly(qp->sys, r, STAT_TOLERANCE, z);
     for (int32_t i = 0; i < qp->n; i++) r2 += r[i] * z[i];
     out.stat = sqrt(fabs(r2)) / out.scale;
     out.prim /= out.scale;

@@ -13,6 +13,7 @@ typedef struct qpc_work {
     double *kt;       // (m) its root
     double free_norm; // |K^-1 b|_K
     double scale;     // S so far: max(|K^-1 b|_K, max viol_i(K^-1 b) / kt_i), floor 1e-140
+    bool rough;       // free_dv is known to three digits only: there was no factor
     int32_t missed;   // rows that K^-1 b misses, equalities included: 0 means it is the answer
 } qpc_work;
 
@@ -65,6 +66,10 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
 qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_options *options,
                                         bool hand_over, double *x, double *lambda,
                                         qpc_solver_report *report, qpc_error *err);
+/// The same without a factor (alm_pcg.c), where that pays by the sizes of K; OPTIMAL or a limit in the report.
+bool qpc_alm_pcg_pays(const qpc_linsys *sys);
+qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
+                           double *lambda, qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                                 double *lambda, qpc_solver_report *report, qpc_error *err);
 
