@@ -224,7 +224,7 @@ static void update(pcg *s, double energy) {
     }
 }
 
-static bool start(pcg *s) {
+static bool start(pcg *s, const double *guess) {
     const qpc_qp *qp = s->qp;
     bool warm = false;
     for (int32_t i = 0; i < qp->m; i++) {
@@ -241,7 +241,7 @@ static bool start(pcg *s) {
     size_t padded = 3 * (size_t)qp->sys->blocks->count;
     memset(s->x, 0, padded * sizeof(double));
     memset(s->grad, 0, padded * sizeof(double));
-    memcpy(s->x, s->work->free_dv, (size_t)qp->n * sizeof(double));
+    memcpy(s->x, guess != NULL ? guess : s->work->free_dv, (size_t)qp->n * sizeof(double));
     refresh(s);
     return warm;
 }
@@ -254,7 +254,7 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
     // What the factorisations would have cost: beyond, they are the better way.
     double budget = FACTORS * FILL * qpc_linsys_operations(qp->sys) / step_operations(qp->sys);
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : NEWTON_MOST;
-    bool first = start(&s); // warm: the last set whole, as u > 0 only says what this x would need
+    bool first = start(&s, options->start); // warm: the last set whole, as u > 0 only says what this x would need
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
     while (report->iterations < limit && report->cg_steps < budget) {
         bool fresh = update_active(&s, first) || s.renew;

@@ -39,6 +39,7 @@ typedef struct qpc_solver_options {
     double stat_tolerance;      // relative stationarity |K dv - b + J'lambda|_{K^-1} / S
     int32_t max_iterations;     // 0: the solver's own bound
     double perturbation;        // augmented-cg: L; > 0 absolute, < 0 relative to the Delassus diagonal
+    const double *start;        // (n) a guess of dv, or NULL; may be dv itself. Engines may go without
     bool exact;                 // iterate to stat, prim <= 1e-9 and comp <= 1e-12 whatever the tolerances
 } qpc_solver_options;
 qpc_solver_options qpc_solver_options_default(void);

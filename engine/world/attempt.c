@@ -14,6 +14,7 @@ static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
+static const double LOOSE = 100;             // times the tolerances, of QPs on the way
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
@@ -50,9 +51,11 @@ static void note_budget(qpc_world *w, qpc_trial *t) {
     w->report->exhausted = 1;
 }
 
-/// Solve the QP of the rows into dv (multipliers in rows.lambda). Rows that contradict end a bold
+static bool has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
+
+/// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
 /// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
-static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) {
+static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
     qpc_solver_options options = qpc_solver_options_default();
@@ -61,6 +64,11 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
     options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
     options.stat_tolerance = STAT_TOLERANCE;
     options.perturbation = w->solver.perturbation;
+    options.start = start;
+    if (t->loose) {
+        options.residual_tolerance *= LOOSE;
+        options.stat_tolerance *= LOOSE;
+    }
     if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
     int32_t budget = budget_left(w);
     if (budget > 0 && (options.max_iterations == 0 || budget < options.max_iterations)) options.max_iterations = budget;
@@ -156,8 +164,6 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
     return sum;
 }
 
-static bool has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
-
 /// Move from dv towards dv_try, by the part `most` or as far below it as the merit falls. Returns the change of
 /// velocities that the part `most` would be, and whether the whole way was gone. The largest one of cables; the root mean
 /// square with cloth, where a few of thousands of nodes always are at an edge of something.
@@ -223,7 +229,9 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
-    if (st == QPC_OK) st = solve(w, t, w->dv, err);
+    t->loose = has_cloth(w) && w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER;
+    if (st == QPC_OK) st = solve(w, t, NULL, w->dv, err);
+    t->loose = false;
     if (st == QPC_OK) place_end(w, t->h, w->dv);
     return st;
 }
@@ -232,16 +240,21 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
 /// change from iterate to iterate (strain limits, folds) it can go back and forth between two points, each better
 /// than the other by its own rows: then steps are damped, and the QP's answer is taken once it settles. With cloth the
 /// first round ends there: what is left is nodes that change their facets, and if it matters the energy test asks again.
+/// There the QPs on the way are solved loosely, and the last one again in full from where it stands.
 static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool again, qpc_error *err) {
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
+    bool tight = !has_cloth(w) || t->newton > 0 || w->solver.newton == 0; // the answer at hand
     while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
         if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
-        if (st == QPC_OK) st = solve(w, t, w->dv_try, err);
+        t->loose = has_cloth(w);
+        if (st == QPC_OK) st = solve(w, t, w->dv, w->dv_try, err);
+        tight = !t->loose;
+        t->loose = false;
         if (st != QPC_OK || t->contradiction) return st;
         double last = change;
         change = backtrack(w, t->h, most, &full) / most;
@@ -254,11 +267,12 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
         }
         place_end(w, t->h, w->dv);
     }
-    if (full) return QPC_OK;
+    if (full && tight) return QPC_OK;
     // The last step was shortened: the answer is the QP's, the energy test judges it.
-    memcpy(w->dv, w->dv_try, (size_t)w->free_count * 3 * sizeof(double));
-    place_end(w, t->h, w->dv);
-    return QPC_OK;
+    if (!full) memcpy(w->dv, w->dv_try, (size_t)w->free_count * 3 * sizeof(double));
+    qpc_status st = tight ? QPC_OK : solve(w, t, w->dv, w->dv, err);
+    if (st == QPC_OK && !t->contradiction) place_end(w, t->h, w->dv);
+    return st;
 }
 
 static bool same_row(const qpc_contact *a, const qpc_contact *b) {
@@ -326,7 +340,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
         t->passes++;
-        if ((st = solve(w, t, w->dv, err)) != QPC_OK || t->contradiction) return st;
+        if ((st = solve(w, t, w->dv, w->dv, err)) != QPC_OK || t->contradiction) return st;
         place_end(w, t->h, w->dv);
     }
 }
