@@ -165,7 +165,7 @@ qpc_das_verdict qpc_das_push(qpc_das *s, int32_t p, double *ret_rise) {
             double fall = sigma * s->r[i];
             if (qp->equality[row] || !(fall > 0)) continue;
             // A rate that is round-off of a zero blocks nothing.
-            if (fall * fall * s->a_diag[row] <= 1e-26 * a_pp) continue;
+            if (fall * fall * s->a_diag[row] <= 1e-26 * size) continue;
             double t = s->lambda[row] / fall;
             bool tie = blocker >= 0 && t == t1;
             int32_t held = blocker >= 0 ? s->del.row[blocker] : -1;

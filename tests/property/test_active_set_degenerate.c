@@ -104,6 +104,13 @@ static void make(uint64_t s) {
         add_row(row, bound_at(row) + room, equality);
         equalities += equality;
     }
+    if (s % 3 == 2) { // each row in a unit of its own
+        for (int32_t i = 0; i < q.qp.m; i++) {
+            double unit = pow(10, 12 * uniform() - 6);
+            for (int32_t k = q.start[i]; k < q.start[i + 1]; k++) q.value[k] *= unit;
+            q.c[i] *= unit;
+        }
+    }
     qpc_qp qp = {.n = n, .m = q.qp.m, .sys = &q.K, .b = q.b, .row_start = q.start, .column = q.column,
                  .value = q.value, .c = q.c, .equality = q.equality, .priority = q.priority, .key = q.key};
     q.qp = qp;
@@ -150,13 +157,19 @@ static void contradictions_are_proved(void **state) {
         double x[N_MOST], l[M_MOST] = {0}, row[N_MOST] = {0};
         qpc_certificate c;
         make(100000 + (uint64_t)turn);
-        // The opposite of a sum of rows, with less room than there is.
+        // The opposite of a sum of rows, with less room than there is. (Rows whose units differ by 1e12 would need
+        // multipliers that differ by as much: summed in units of their own.)
         double bound = 0;
         for (int32_t k = 1 + below(3); k > 0; k--) {
             int32_t from = below(q.qp.m);
-            for (int32_t i = q.start[from]; i < q.start[from + 1]; i++) row[q.column[i]] -= q.value[i];
-            bound -= q.c[from];
+            double unit = 0;
+            for (int32_t i = q.start[from]; i < q.start[from + 1]; i++) unit = fmax(unit, fabs(q.value[i]));
+            if (unit == 0) continue;
+            for (int32_t i = q.start[from]; i < q.start[from + 1]; i++) row[q.column[i]] -= q.value[i] / unit;
+            bound -= q.c[from] / unit;
         }
+        for (int32_t j = 0; j < q.qp.n; j++) // what cancels, cancels
+            if (fabs(row[j]) < 1e-12) row[j] = 0;
         add_row(row, bound - 1 - below(3), false);
         qpc_solver_report report = solve(x, l, &c);
         if (report.outcome != QPC_OUTCOME_INFEASIBLE) fail_msg("turn %d: outcome %d", turn, report.outcome);
