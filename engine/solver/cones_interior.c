@@ -1,11 +1,12 @@
 /// Interior point on Coulomb cones: the convex problem, with De Saxce's term followed along.
 ///
-/// With D = (mu, 1, 1), x_L = D x and y_L = D^-1 (y + mu |y_T| e_N) lie in the same self-dual cone, and the
-/// problem is x_L o y_L = 0, y_L = A x_L + p + g e_0 with g = |y_T|. Nesterov-Todd scaling, Mehrotra's predictor
-/// and corrector. g is either taken from the last iterate (De Saxce's fixed point, one outer an iteration; each
-/// convex problem on the way is solved as far as one step goes, the matrix is symmetric) or it enters with its
-/// derivative, smoothed by the gap (the matrix is not symmetric). Redundant contacts are no trouble to either.
-/// Worker thread of the world; memory from the arena.
+/// With D = (mu, 1, 1), x_L = D x and y_L = D^-1 (y + mu |y_T| e_N) lie in the same self-dual cone,
+/// and the problem is x_L o y_L = 0, y_L = A x_L + p + g e_0 with g = |y_T|. Nesterov-Todd scaling,
+/// Mehrotra's predictor and corrector. g is either taken from the last iterate (De Saxce's fixed
+/// point, one outer an iteration; each convex problem on the way is solved as far as one step goes,
+/// the matrix is symmetric) or it enters with its derivative, smoothed by the gap (the matrix is
+/// not symmetric). Redundant contacts are no trouble to either. Worker thread of the world; memory
+/// from the arena.
 #include "engine/solver/cones.h"
 
 #include <cblas.h>
@@ -13,17 +14,18 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_ITERATIONS = 90, EARLY = 8, IDLE_LIMIT = 14 };
+enum { MAX_ITERATIONS = 90, EARLY = 8, IDLE_LIMIT = 20 };
+static const double GAP_PER_RESIDUAL = 1e-3;
 
 typedef struct scaling { // of one block: H^2 x = y, lambda = H x = H^-1 y
     double H[3][3], inverse[3][3], square[3][3], lambda[3];
 } scaling;
 
 typedef struct scratch {
-    scaling *scale;                        // (count)
+    scaling *scale;                                     // (count)
     double *residual, *dx, *dy, *ax, *ay, *rhs, *slope; // (size)
     qpc_natural natural;
-    double *back;                          // (size) x in the problem's metric
+    double *back; // (size) x in the problem's metric
 } scratch;
 
 static double lorentz(const double *v) {
@@ -117,31 +119,36 @@ static bool scratch_alloc(scratch *s, const qpc_cone_problem *p, qpc_arena *aren
 }
 
 qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double start,
-                             bool derivative, qpc_arena *arena, qpc_error *err) {
+                             double follow, qpc_arena *arena, qpc_error *err) {
     size_t n = (size_t)p->size;
-    *in = (qpc_interior){.derivative = derivative, .best = DBL_MAX};
+    bool derivative = follow == 0;
+    *in = (qpc_interior){.derivative = derivative, .follow = follow, .best = DBL_MAX};
+    in->slide = qpc_arena_array(arena, (size_t)p->count, sizeof *in->slide);
     in->x = qpc_arena_array(arena, n, sizeof *in->x);
     in->y = qpc_arena_array(arena, n, sizeof *in->y);
     in->best_x = qpc_arena_array(arena, n, sizeof *in->best_x);
     in->inverse = qpc_arena_array(arena, n, sizeof *in->inverse);
     in->pivots = qpc_arena_array(arena, n, sizeof *in->pivots);
-    in->A = qpc_arena_array(arena, n * n, sizeof *in->A);
     in->matrix = qpc_arena_array(arena, n * n, sizeof *in->matrix);
     if (in->x == NULL || in->y == NULL || in->best_x == NULL || in->inverse == NULL ||
-        in->pivots == NULL || in->A == NULL || in->matrix == NULL)
+        in->pivots == NULL || in->matrix == NULL || in->slide == NULL)
         return QPC_CONE_MEMORY(err, p);
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k];
+        in->slide[k] = 0;
         for (int32_t j = i; j < p->at[k + 1]; j++) {
             in->inverse[j] = p->kind[k] == QPC_BLOCK_CONTACT && j == i ? 1 / p->mu[k] : 1;
             in->x[j] = in->y[j] = in->best_x[j] = 0;
         }
         if (p->kind[k] != QPC_BLOCK_FREE) in->x[i] = in->y[i] = start;
     }
+    double skew = 0;
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++)
-            in->A[i * n + j] =
-                0.5 * (p->A[i * n + j] + p->A[j * n + i]) * in->inverse[i] * in->inverse[j];
+        for (size_t j = 0; j < i; j++) {
+            double d = fabs(p->A[i * n + j] - p->A[j * n + i]);
+            skew = d > skew ? d : skew;
+        }
+    in->symmetric = !derivative && skew <= 1e-12; // blocks have lambda_max = 1
     return QPC_OK;
 }
 
@@ -149,8 +156,13 @@ qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double
 static double residuals(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
     int32_t n = p->size, cones = 0;
     double gap = 0, sum = 0;
-    for (int32_t i = 0; i < n; i++) s->residual[i] = in->y[i] - p->p[i] * in->inverse[i];
-    cblas_dgemv(CblasRowMajor, CblasNoTrans, n, n, -1, in->A, n, in->x, 1, 1, s->residual, 1);
+    // D^-1 A D^-1 is not stored: A takes D^-1 x.
+    for (int32_t i = 0; i < n; i++) {
+        s->back[i] = in->inverse[i] * in->x[i];
+        s->residual[i] = p->p[i];
+    }
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, n, n, 1, p->A, n, s->back, 1, 1, s->residual, 1);
+    for (int32_t i = 0; i < n; i++) s->residual[i] = in->y[i] - in->inverse[i] * s->residual[i];
     for (int32_t k = 0; k < p->count; k++) {
         for (int32_t i = p->at[k]; i < p->at[k + 1]; i++) gap += in->x[i] * in->y[i];
         cones += p->kind[k] != QPC_BLOCK_FREE;
@@ -160,9 +172,13 @@ static double residuals(qpc_interior *in, const qpc_cone_problem *p, scratch *s)
         if (p->kind[k] != QPC_BLOCK_CONTACT) continue;
         int32_t i = p->at[k];
         double slide = hypot(in->y[i + 1], in->y[i + 2]);
-        if (in->derivative) slide = sqrt(slide * slide + 1e-2 * gap);
-        s->slope[i + 1] = in->y[i + 1] / slide;
-        s->slope[i + 2] = in->y[i + 2] / slide;
+        if (in->derivative) {
+            slide = sqrt(slide * slide + 1e-2 * gap);
+            s->slope[i + 1] = in->y[i + 1] / slide;
+            s->slope[i + 2] = in->y[i + 2] / slide;
+        } else {
+            slide = in->slide[k] += in->follow * (slide - in->slide[k]);
+        }
         s->residual[i] -= slide;
     }
     for (int32_t i = 0; i < n; i++) sum += s->residual[i] * s->residual[i];
@@ -173,7 +189,9 @@ static double residuals(qpc_interior *in, const qpc_cone_problem *p, scratch *s)
 /// A + H^2 (and the derivative of g) into the matrix, by rows.
 static void fill(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
     size_t n = (size_t)p->size;
-    memcpy(in->matrix, in->A, n * n * sizeof *in->A);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            in->matrix[i * n + j] = p->A[i * n + j] * in->inverse[i] * in->inverse[j];
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k], size = p->at[k + 1] - i;
         double *row = in->matrix + (size_t)i * n;
@@ -185,7 +203,8 @@ static void fill(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
             for (size_t j = 0; j < n; j++)
                 row[j] += s->slope[i + 1] * row[n + j] + s->slope[i + 2] * row[2 * n + j];
         for (int32_t a = 0; a < size; a++)
-            for (int32_t b = 0; b < size; b++) row[(size_t)a * n + i + b] += s->scale[k].square[a][b];
+            for (int32_t b = 0; b < size; b++)
+                row[(size_t)a * n + i + b] += s->scale[k].square[a][b];
     }
 }
 
@@ -205,8 +224,9 @@ static bool direction(qpc_interior *in, const qpc_cone_problem *p, scratch *s, b
             int32_t i = p->at[k];
             s->dx[i] += s->slope[i + 1] * s->residual[i + 1] + s->slope[i + 2] * s->residual[i + 2];
         }
-    bool good = in->derivative ? qpc_lu_solve(p->size, in->matrix, true, in->pivots, s->dx, factored)
-                               : qpc_cholesky_solve(p->size, in->matrix, s->dx, factored);
+    bool good = in->symmetric
+                    ? qpc_cholesky_solve(p->size, in->matrix, s->dx, factored)
+                    : qpc_lu_solve(p->size, in->matrix, true, in->pivots, s->dx, factored);
     if (!good) return false;
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k], size = p->at[k + 1] - i;
@@ -260,6 +280,10 @@ static bool iterate(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
     t = t < 1 ? t : 1;
     double sigma = (1 - t) * (1 - t) * (1 - t);
     sigma = sigma > 1e-3 ? sigma : 1e-3;
+    // The gap does not run ahead of De Saxce's term: a point that hugs the boundary cannot follow
+    // it.
+    double target = sigma * in->gap, least = GAP_PER_RESIDUAL * in->residual * in->residual;
+    if (target < least) target = in->gap < least ? in->gap : least;
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k], size = p->at[k + 1] - i;
         if (p->kind[k] == QPC_BLOCK_FREE) continue;
@@ -268,7 +292,7 @@ static bool iterate(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
         apply(s->scale[k].inverse, size, s->dy + i, s->ay + i);
         jordan(s->ax + i, s->ay + i, size, cross);
         for (int32_t j = 0; j < size; j++)
-            s->dx[i + j] = -s->rhs[i + j] - cross[j] + (j == 0 ? sigma * in->gap : 0);
+            s->dx[i + j] = -s->rhs[i + j] - cross[j] + (j == 0 ? target : 0);
     }
     if (!direction(in, p, s, true)) return false;
     t = 0.98 * longest(in, p, s);
