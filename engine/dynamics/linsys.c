@@ -302,7 +302,7 @@ static void solve_by_cg(qpc_linsys *sys, const double *rhs, double tolerance, do
         }
     }
     sys->cg_steps += (uint64_t)cg.steps;
-    if (!good)
+    if (!good || cg.lost) // whoever looks at the result is told
         for (int32_t i = 0; i < n; i++) x[i] = NAN;
 }
 

@@ -190,7 +190,7 @@ static bool newton(pcg *s, double target, bool whole) {
         curve += s->d[i] * s->Kd[i];
         slope += s->rd[i] * s->d[i];
     }
-    if (!isfinite(curve) || !isfinite(slope)) return false;
+    if (s->ssor.lost || !isfinite(curve) || !isfinite(slope)) return false;
     for (int32_t i = 0; i < qp->m; i++) s->Jd[i] = qpc_row_dot(qp, i, s->d);
     double t = whole ? 1 : line_search(s, slope, curve);
     for (int32_t i = 0; i < n; i++) {

@@ -244,6 +244,28 @@ static void solves_without_memory_say_so(void **state) {
     }
 }
 
+static void a_matrix_that_is_not_positive_definite_is_refused_without_a_factor(void **state) {
+    (void)state;
+    static double dv[3 * SIDE * SIDE], l[2 * SIDE * SIDE];
+    const double bad[] = {-1, 0, (double)NAN, (double)INFINITY};
+    drape d;
+    assert_true(drape_init(&d, SIDE, 300));
+    for (int32_t k = 0; k < 5; k++) {
+        qpc_error err = {0};
+        qpc_solver_options options = qpc_solver_options_default();
+        drape_assemble(&d);
+        if (k < 4)
+            *qpc_linsys_entry(&d.sys, 301, 301) = bad[k];
+        else // both diagonal entries are fine
+            *qpc_linsys_entry(&d.sys, 301, 300) = 2 * *qpc_linsys_entry(&d.sys, 300, 300);
+        dv[0] = 7;
+        qpc_status st = qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &d.qp, &options, &arena, dv, l, NULL, &err);
+        assert_int_equal(st, QPC_ERR_NUMERIC);
+        assert_true(dv[0] == 7);
+    }
+    drape_fini(&d);
+}
+
 static int teardown(void **state) {
     (void)state;
     qpc_arena_fini(&arena);
@@ -257,6 +279,7 @@ int main(void) {
         cmocka_unit_test(a_falling_sheet_has_one_answer),
         cmocka_unit_test(the_certificate_says_what_it_stands_on),
         cmocka_unit_test(a_matrix_solves_alike_with_and_without_its_factor),
+        cmocka_unit_test(a_matrix_that_is_not_positive_definite_is_refused_without_a_factor),
         cmocka_unit_test(solves_without_memory_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
