@@ -63,7 +63,10 @@ double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
             s->q[i] += s->t[i];
             curve += s->p[i] * s->q[i];
         }
-        if (!(curve > 0)) break;
+        if (!(curve > 0)) {
+            s->lost = true;
+            break;
+        }
         double alpha = rz / curve, last = rz;
         for (int32_t i = 0; i < n; i++) {
             d[i] += alpha * s->t[i];

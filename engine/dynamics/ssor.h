@@ -18,6 +18,7 @@ typedef struct qpc_ssor {
     void (*add)(void *self, const double *t, double *y);
     void *self;
     int64_t steps; // CG steps so far: exact work count
+    bool lost;     // a direction without curvature was met: K + E is not positive definite
 } qpc_ssor;
 
 /// Doubles that one needs, and to place it there; D = D_K.
