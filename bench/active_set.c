@@ -2,9 +2,10 @@
 ///
 ///     bench_active_set [--engine=NAME] [--commit=ID] FILE.qpb ... > bench/results/active_set.csv
 ///
-/// One CSV row a file: exact counts, times, residuals. Files named seq_*_NN get a second row, warm from the multipliers
-/// of the file before, by row id. Then, on stderr, geometric means by size. Times are thread CPU time, best of several,
-/// with K ordered, analysed and factored anew each time (all_ms) and the solve alone (solve_ms).
+/// One CSV row a file: exact counts, times, residuals. Files named seq_*_NN get a second row, warm
+/// from the multipliers of the file before, by row id. Then, on stderr, geometric means by size.
+/// Times are thread CPU time, best of several, with K ordered, analysed and factored anew each time
+/// (all_ms) and the solve alone (solve_ms).
 #include "bench/machine.h"
 #include "bench/timing.h"
 #include "engine/solver/certificate.h"
@@ -93,17 +94,20 @@ static void measure(qpb_any *a, run *s, const char *how, totals *sum) {
         if (spent > 1500) break;
     }
     verdict v = judge(a, s->x, s->l, s->r, s->z);
-    bool good = a->p.infeasible ? report.outcome == QPC_OUTCOME_INFEASIBLE
-                                : report.outcome == QPC_OUTCOME_OPTIMAL && v.stat <= 1e-9 && v.prim <= 1e-9 &&
-                                      v.dual <= 0 && v.comp <= 1e-12 && v.distance <= 1e-8;
+    bool good = a->p.infeasible
+                    ? report.outcome == QPC_OUTCOME_INFEASIBLE
+                    : report.outcome == QPC_OUTCOME_OPTIMAL && v.stat <= 1e-9 && v.prim <= 1e-9 &&
+                          v.dual <= 0 && v.comp <= 1e-12 && v.distance <= 1e-8;
     sum->bad += !good;
     if (!good) fprintf(stderr, "%s (%s) is short of what is promised\n", a->p.name, how);
     char cpu[128];
     bench_cpu(cpu, sizeof cpu);
-    printf("%s,%s,%s,%s,%.*s,%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.5f,%.5f,%.1e,%.1e,%.1e,%.1e,%.1e\n", cpu,
-           bench_compiler(), s->commit, qpc_solver_name(s->id), (int)strcspn(a->p.name, "."), a->p.name, how, a->p.qp.n,
-           a->p.qp.m, (int)report.outcome, report.restored, report.adds, report.drops, report.exchanges, report.implied,
-           report.rebuilds, report.solves, report.active, best, best_solve, v.distance, v.stat, v.prim, v.dual, v.comp);
+    printf(
+        "%s,%s,%s,%s,%.*s,%s,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%.5f,%.5f,%.1e,%.1e,%.1e,%.1e,%.1e\n",
+        cpu, bench_compiler(), s->commit, qpc_solver_name(s->id), (int)strcspn(a->p.name, "."),
+        a->p.name, how, a->p.qp.n, a->p.qp.m, (int)report.outcome, report.restored, report.adds,
+        report.drops, report.exchanges, report.implied, report.rebuilds, report.solves,
+        report.active, best, best_solve, v.distance, v.stat, v.prim, v.dual, v.comp);
     if (a->p.infeasible || a->lcp || strcmp(how, "cold") != 0) return;
     int32_t c = 0;
     while (a->p.qp.n >= bound[c]) c++;
@@ -152,7 +156,8 @@ static void bench_file(qpb_any *a, run *s, totals *sum) {
 int main(int argc, char **argv) {
     totals sum = {0};
     run s = {.id = QPC_SOLVER_ACTIVE_SET, .commit = "unknown"};
-    printf("cpu,compiler,commit,engine,instance,start,n,m,outcome,restored,adds,drops,exchanges,implied,rebuilds,solves,"
+    printf("cpu,compiler,commit,engine,instance,start,n,m,outcome,restored,adds,drops,exchanges,"
+           "implied,rebuilds,solves,"
            "active,all_ms,solve_ms,distance,stat,prim,dual,comp\n");
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--engine=", 9) == 0) {
@@ -168,8 +173,9 @@ int main(int argc, char **argv) {
     }
     for (int32_t c = 0; c < CLASSES; c++)
         if (sum.counts[c] > 0)
-            fprintf(stderr, "n < %d: %d instances, geometric mean %.4f ms, solve alone %.4f ms\n", bound[c],
-                    sum.counts[c], exp(sum.logs[c] / sum.counts[c]), exp(sum.solve_logs[c] / sum.counts[c]));
+            fprintf(stderr, "n < %d: %d instances, geometric mean %.4f ms, solve alone %.4f ms\n",
+                    bound[c], sum.counts[c], exp(sum.logs[c] / sum.counts[c]),
+                    exp(sum.solve_logs[c] / sum.counts[c]));
     fprintf(stderr, "%d short of what is promised\n", sum.bad);
     qpc_arena_fini(&s.arena);
     return sum.bad > 0;

@@ -1,5 +1,5 @@
-/// Kernels of factor_solve.h and their choice by the processor, once a call. Runs on the worker in the world; no
-/// state.
+/// Kernels of factor_solve.h and their choice by the processor, once a call. Runs on the worker in
+/// the world; no state.
 #include "engine/dynamics/factor_solve.h"
 
 #include <stdbool.h>
@@ -59,7 +59,8 @@ static void columns_solve_lanes(const qpc_supernodes *L, double *values) {
         const double *l = L->value + L->row_start[j];
         two *t = x + 4 * (int64_t)j;
         bool zero = true;
-        for (int32_t k = 0; k < QPC_FACTOR_LANES && zero; k++) zero = values[QPC_FACTOR_LANES * (int64_t)j + k] == 0;
+        for (int32_t k = 0; k < QPC_FACTOR_LANES && zero; k++)
+            zero = values[QPC_FACTOR_LANES * (int64_t)j + k] == 0;
         if (zero) continue;
         two a = t[0] / l[0], b = t[1] / l[0], c = t[2] / l[0], d = t[3] / l[0];
         t[0] = a, t[1] = b, t[2] = c, t[3] = d;
@@ -88,7 +89,8 @@ qpc_factor_width qpc_factor_widest(void) {
     return QPC_FACTOR_BASE;
 }
 
-void qpc_supernodes_solve(const qpc_supernodes *L, qpc_factor_width width, double *x, double *below) {
+void qpc_supernodes_solve(const qpc_supernodes *L, qpc_factor_width width, double *x,
+                          double *below) {
     if (L->count == 0) {
         columns_solve(L, x);
         return;

@@ -1,5 +1,5 @@
-/// Substitutions with the factor that CHOLMOD made, without its overhead of a call and its gathering of one
-/// right-hand side after the other: one at a time, or eight side by side.
+/// Substitutions with the factor that CHOLMOD made, without its overhead of a call and its
+/// gathering of one right-hand side after the other: one at a time, or eight side by side.
 #ifndef QPC_ENGINE_DYNAMICS_FACTOR_SOLVE_H
 #define QPC_ENGINE_DYNAMICS_FACTOR_SOLVE_H
 
@@ -18,11 +18,16 @@ typedef struct qpc_supernodes {
 
 enum { QPC_FACTOR_LANES = 8 };
 /// Instruction sets; all give the same bits.
-typedef enum qpc_factor_width { QPC_FACTOR_BASE, QPC_FACTOR_AVX2, QPC_FACTOR_AVX512 } qpc_factor_width;
+typedef enum qpc_factor_width {
+    QPC_FACTOR_BASE,
+    QPC_FACTOR_AVX2,
+    QPC_FACTOR_AVX512
+} qpc_factor_width;
 qpc_factor_width qpc_factor_widest(void); // that this processor has
 
 /// x = (L L')^-1 x; below: scratch (n + 8).
-void qpc_supernodes_solve(const qpc_supernodes *L, qpc_factor_width width, double *x, double *below);
+void qpc_supernodes_solve(const qpc_supernodes *L, qpc_factor_width width, double *x,
+                          double *below);
 /// The same for x (n x 8) by rows.
 void qpc_supernodes_solve_lanes(const qpc_supernodes *L, qpc_factor_width width, double *x);
 

@@ -81,16 +81,17 @@ static int32_t choose_first(const qpc_das *s) {
     return best;
 }
 
-/// The most violated row outside W (in units of kt; the first by key and number among equals), -1 if all hold. A
-/// look at all rows keeps the few most violated ones: these are asked first while they are nearly as bad as the
-/// worst one was.
+/// The most violated row outside W (in units of kt; the first by key and number among equals), -1
+/// if all hold. A look at all rows keeps the few most violated ones: these are asked first while
+/// they are nearly as bad as the worst one was.
 static int32_t choose(qpc_das *s) {
     if (s->least_index) return choose_first(s);
     int32_t best = -1;
     double most = 0;
     for (int32_t k = 0; k < s->near_count; k++) {
         double depth = depth_of(s, s->near[k], NEARLY * s->near_most);
-        if (!(depth > 0) || depth < most || (depth == most && !key_before(s->qp, s->near[k], best))) continue;
+        if (!(depth > 0) || depth < most || (depth == most && !key_before(s->qp, s->near[k], best)))
+            continue;
         most = depth;
         best = s->near[k];
     }
@@ -105,7 +106,8 @@ static int32_t choose(qpc_das *s) {
             count++;
         else if (depth == depths[--k] && !key_before(s->qp, i, s->near[k]))
             continue;
-        for (; k > 0 && (depth > depths[k - 1] || (depth == depths[k - 1] && key_before(s->qp, i, s->near[k - 1])));
+        for (; k > 0 && (depth > depths[k - 1] ||
+                         (depth == depths[k - 1] && key_before(s->qp, i, s->near[k - 1])));
              k--) {
             depths[k] = depths[k - 1];
             s->near[k] = s->near[k - 1];
@@ -150,19 +152,23 @@ static bool allocate(qpc_das *s, qpc_arena *arena) {
     s->r = qpc_arena_array(arena, places, sizeof(double));
     s->e = qpc_arena_array(arena, places, sizeof(double));
     s->lanes = QPC_LINSYS_BLOCK;
-    if (qpc_das_columns(s->qp->sys)) { // for many unknowns fewer at once, so that memory stays that of K
+    if (qpc_das_columns(
+            s->qp->sys)) { // for many unknowns fewer at once, so that memory stays that of K
         s->lanes = QPC_DAS_COLUMNS;
         while (s->lanes > QPC_DAS_NEAR && n * (size_t)s->lanes > BLOCK_MOST) s->lanes /= 2;
     }
     s->block = qpc_arena_array(arena, n * (size_t)s->lanes, sizeof(double));
-    s->near_z = qpc_das_columns(s->qp->sys) ? qpc_arena_array(arena, n * QPC_DAS_NEAR, sizeof(double)) : s->block;
+    s->near_z = qpc_das_columns(s->qp->sys)
+                    ? qpc_arena_array(arena, n * QPC_DAS_NEAR, sizeof(double))
+                    : s->block;
     s->a_diag = qpc_arena_array(arena, m, sizeof(double));
     s->weight = qpc_arena_array(arena, m, sizeof(double));
     s->state = qpc_arena_array(arena, m, sizeof(uint8_t));
     s->list = qpc_arena_array(arena, m + 1, sizeof(int32_t));
     return s->z != NULL && s->q != NULL && s->w != NULL && s->y != NULL && s->r != NULL &&
-           s->e != NULL && s->block != NULL && s->near_z != NULL && s->a_diag != NULL && s->weight != NULL && s->state != NULL &&
-           s->list != NULL && qpc_delassus_init(&s->del, arena, capacity);
+           s->e != NULL && s->block != NULL && s->near_z != NULL && s->a_diag != NULL &&
+           s->weight != NULL && s->state != NULL && s->list != NULL &&
+           qpc_delassus_init(&s->del, arena, capacity);
 }
 
 qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *options,
@@ -170,13 +176,13 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
                               qpc_solver_report *report, qpc_error *err) {
     const qpc_qp *qp = work->qp;
     qpc_das s = {.work = work,
-             .qp = qp,
-             .shift = shift,
-             .x = x,
-             .lambda = lambda,
-             .scale = work->scale,
-             .report = report,
-             .err = err};
+                 .qp = qp,
+                 .shift = shift,
+                 .x = x,
+                 .lambda = lambda,
+                 .scale = work->scale,
+                 .report = report,
+                 .err = err};
     // Without a shift independent rows are at most n; a shift makes every row independent.
     s.max_count = shift == NULL && qp->n < qp->m ? qp->n : qp->m;
     report->outcome = QPC_OUTCOME_OPTIMAL;
@@ -203,7 +209,8 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
         return QPC_OK;
     }
-    if (warm > QPC_DAS_ROWS_MOST) { // a case for the other engines: x of these multipliers is what there is
+    if (warm > QPC_DAS_ROWS_MOST) { // a case for the other engines: x of these multipliers is what
+                                    // there is
         qpc_das_refresh(&s, false);
         report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
         report->active = qpc_work_active(qp, lambda);
@@ -229,7 +236,8 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
             if (polished++ == 3 || choose(&s) < 0) break;
             continue;
         }
-        if ((int64_t)report->adds + report->drops + major >= limit || s.del.count >= QPC_DAS_ROWS_MOST) {
+        if ((int64_t)report->adds + report->drops + major >= limit ||
+            s.del.count >= QPC_DAS_ROWS_MOST) {
             report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
             break;
         }

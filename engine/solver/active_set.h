@@ -1,5 +1,5 @@
-/// What the files of the dual active set share (active_set.c says what it is): its state, and the calls
-/// between the loop, the building of a working set, and the push of one row.
+/// What the files of the dual active set share (active_set.c says what it is): its state, and the
+/// calls between the loop, the building of a working set, and the push of one row.
 #ifndef QPC_ENGINE_SOLVER_ACTIVE_SET_H
 #define QPC_ENGINE_SOLVER_ACTIVE_SET_H
 
@@ -15,10 +15,16 @@
 enum {
     QPC_DAS_COLUMNS = 32, // right-hand sides of a block solve where they go by columns
     QPC_DAS_NEAR = 8,     // rows kept of a look at all
-    QPC_DAS_ROWS_MOST = 4096, // in W: seconds and 70 MB; beyond, the other engines are better anyway
+    QPC_DAS_ROWS_MOST =
+        4096, // in W: seconds and 70 MB; beyond, the other engines are better anyway
 };
 
-typedef enum qpc_row_state { QPC_ROW_OUT, QPC_ROW_WORKING, QPC_ROW_IMPLIED, QPC_ROW_EMPTY } qpc_row_state;
+typedef enum qpc_row_state {
+    QPC_ROW_OUT,
+    QPC_ROW_WORKING,
+    QPC_ROW_IMPLIED,
+    QPC_ROW_EMPTY
+} qpc_row_state;
 
 typedef struct qpc_das {
     const qpc_work *work;
@@ -27,17 +33,18 @@ typedef struct qpc_das {
     qpc_delassus del;
     double *x, *lambda; // (n), (m)
     double *z, *q, *w;  // (n) K^-1 J_p', J_p' - J_W' r, K^-1 q
-    double *y, *r, *e;  // (n + 2) by place in W: L^-1 J_W z, r, scratch. W is independent: count <= n
-    double *block;      // right-hand sides of a block solve: (n x lanes), or `lanes` columns of n
+    double *y, *r,
+        *e;        // (n + 2) by place in W: L^-1 J_W z, r, scratch. W is independent: count <= n
+    double *block; // right-hand sides of a block solve: (n x lanes), or `lanes` columns of n
     int32_t lanes;
-    double *a_diag;     // (m) A_ii of rows that have been looked at, else 0
-    double *weight;     // (m) what sorts a list
-    uint8_t *state;     // (m) enum qpc_row_state
-    int32_t *list;      // (m + 1) candidates
-    int32_t near[QPC_DAS_NEAR]; // the most violated rows at the last look at all
+    double *a_diag;                  // (m) A_ii of rows that have been looked at, else 0
+    double *weight;                  // (m) what sorts a list
+    uint8_t *state;                  // (m) enum qpc_row_state
+    int32_t *list;                   // (m + 1) candidates
+    int32_t near[QPC_DAS_NEAR];      // the most violated rows at the last look at all
     int32_t near_count, near_solved; // those, and how many have their K^-1 J_i' in near_z
-    double near_most;   // the worst violation then, in units of kt
-    double *near_z;     // (near_solved columns of n), where block solves go by columns
+    double near_most;                // the worst violation then, in units of kt
+    double *near_z;                  // (near_solved columns of n), where block solves go by columns
     double scale;
     int32_t max_count; // most rows W may hold
     int32_t implied;   // rows in that state now
@@ -74,14 +81,17 @@ void qpc_das_polish(qpc_das *s);
 /// Take the row at `place` out of W.
 void qpc_das_drop(qpc_das *s, int32_t place);
 
-/// W and its factor from the rows with lambda != 0 and all equalities, then lambda at the stationary point
-/// of W. Also the way to start afresh when the factor has worn out. False when memory is out.
+/// W and its factor from the rows with lambda != 0 and all equalities, then lambda at the
+/// stationary point of W. Also the way to start afresh when the factor has worn out. False when
+/// memory is out.
 bool qpc_das_build(qpc_das *s);
-/// From any W with lambda >= 0: put violated rows into W many at a time while there are many. What is left to do
-/// is for the exact loop. budget: adds and drops at most, as far as whole rounds allow. False when memory is out.
+/// From any W with lambda >= 0: put violated rows into W many at a time while there are many. What
+/// is left to do is for the exact loop. budget: adds and drops at most, as far as whole rounds
+/// allow. False when memory is out.
 bool qpc_das_guess(qpc_das *s, int64_t budget);
 
-/// r, q, w and d of row p against W (z is there). *ret_error: what J_W w should be and is not, relative.
+/// r, q, w and d of row p against W (z is there). *ret_error: what J_W w should be and is not,
+/// relative.
 double qpc_das_direction(qpc_das *s, int32_t p, double a_pp, double *ret_error);
 typedef enum qpc_das_verdict {
     QPC_DAS_GO_ON,

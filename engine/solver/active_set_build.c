@@ -1,20 +1,22 @@
-/// Working sets made of many rows at once, for the dual active set (active_set.c): the warm build and the guess
-/// of a cold start.
+/// Working sets made of many rows at once, for the dual active set (active_set.c): the warm build
+/// and the guess of a cold start.
 ///
-/// Rows come in blocks of right-hand sides, so that K^-1 J' costs a fraction of what single solves do, and need
-/// only the products A_W,row and one forward substitution each. Runs on the worker in the world.
+/// Rows come in blocks of right-hand sides, so that K^-1 J' costs a fraction of what single solves
+/// do, and need only the products A_W,row and one forward substitution each. Runs on the worker in
+/// the world.
 #include "engine/solver/active_set.h"
 
 #include <string.h>
 
-/// d / a_pp of a row that depends on W: here d is a difference, and a row left out comes back if it is missed.
+/// d / a_pp of a row that depends on W: here d is a difference, and a row left out comes back if it
+/// is missed.
 static const double BUILD_DEPENDENT = 1e-9;
 
 // Of the largest violation: rows that come in one round. In a band single solves are cheap.
 static const double GUESS_NEAR = 0.15, GUESS_NEAR_BAND = 0.7;
 enum {
-    NARROW = 8,      // half bandwidth of a cable and of rigid blocks
-    DROP_ALL = 3,    // rounds in which all negative multipliers leave at once
+    NARROW = 8,   // half bandwidth of a cable and of rigid blocks
+    DROP_ALL = 3, // rounds in which all negative multipliers leave at once
     GUESS_ROUNDS = 8,
     GUESS_LEAST = 8, // fewer violated rows are for the exact loop
 };
@@ -68,8 +70,9 @@ static double column_dot(const qpc_qp *qp, int32_t row, column v) {
     return sum;
 }
 
-/// lambda_row moves onto W so that J'lambda stays (Caratheodory): it falls along -1 while lambda_W rises along
-/// r = A_WW^-1 a. True if all of it has moved; else an inequality of W reached zero first and has left.
+/// lambda_row moves onto W so that J'lambda stays (Caratheodory): it falls along -1 while lambda_W
+/// rises along r = A_WW^-1 a. True if all of it has moved; else an inequality of W reached zero
+/// first and has left.
 static bool shift_multiplier(qpc_das *s, int32_t row) {
     const qpc_qp *qp = s->qp;
     int32_t count = s->del.count, blocker = -1;
@@ -101,8 +104,8 @@ static bool shift_multiplier(qpc_das *s, int32_t row) {
     return false;
 }
 
-/// Put `row` into W; if it depends on W, its multiplier goes there instead. *count_as: which count a row that
-/// joins raises. False when memory is out.
+/// Put `row` into W; if it depends on W, its multiplier goes there instead. *count_as: which count
+/// a row that joins raises. False when memory is out.
 static bool build_row(qpc_das *s, int32_t row, column v, int32_t *count_as) {
     const qpc_qp *qp = s->qp;
     double a_pp = qpc_das_shift(s, row) + column_dot(qp, row, v);
@@ -168,12 +171,13 @@ static bool stationary(qpc_das *s) {
         s->r[i] = qpc_row_dot(qp, row, s->work->free_dv) - qp->c[row];
     }
     qpc_delassus_solve(&s->del, s->r);
-    for (int32_t i = 0; i < s->del.count; i++) all = all && (qp->equality[s->del.row[i]] || s->r[i] >= 0);
+    for (int32_t i = 0; i < s->del.count; i++)
+        all = all && (qp->equality[s->del.row[i]] || s->r[i] >= 0);
     return all;
 }
 
-/// lambda_W to its stationary point; rows that come out negative leave, all at once in the first rounds, then
-/// the first one on the way there. x follows.
+/// lambda_W to its stationary point; rows that come out negative leave, all at once in the first
+/// rounds, then the first one on the way there. x follows.
 static void settle(qpc_das *s) {
     const qpc_qp *qp = s->qp;
     for (int32_t round = 0; !stationary(s); round++) {
@@ -231,11 +235,12 @@ bool qpc_das_build(qpc_das *s) {
 
 /// Whether a single solve costs hardly more than its share of a block.
 static bool quick_solves(const qpc_linsys *sys) {
-    return !qpc_das_columns(sys) && (sys->kind == QPC_LINSYS_BAND ? sys->bandwidth : sys->width) <= NARROW;
+    return !qpc_das_columns(sys) &&
+           (sys->kind == QPC_LINSYS_BAND ? sys->bandwidth : sys->width) <= NARROW;
 }
 
-/// Into the list, sorted: rows violated by at least GUESS_NEAR of the largest violation (in units of kt).
-/// Returns their number.
+/// Into the list, sorted: rows violated by at least GUESS_NEAR of the largest violation (in units
+/// of kt). Returns their number.
 static int32_t list_violated(qpc_das *s) {
     const qpc_qp *qp = s->qp;
     int32_t count = 0, kept = 0;
@@ -272,7 +277,8 @@ bool qpc_das_guess(qpc_das *s, int64_t budget) {
         if (count < GUESS_LEAST) break;
         if (round == 0 && count < s->del.count / 2) break; // a warm start that is nearly right
         int32_t turned_down = 0;
-        for (int32_t first = 0; first < count && turned_down <= allowed(report->adds - adds); first += QPC_DAS_COLUMNS) {
+        for (int32_t first = 0; first < count && turned_down <= allowed(report->adds - adds);
+             first += QPC_DAS_COLUMNS) {
             int32_t some = count - first < QPC_DAS_COLUMNS ? count - first : QPC_DAS_COLUMNS;
             if (!build_list(s, first, some, &report->adds)) return false;
             turned_down = first + some - (report->adds - adds);

@@ -1,28 +1,31 @@
-/// One violated row into the working set of the dual active set (active_set.c). Runs on the worker in the world;
-/// allocates only where the factor of A_WW grows.
+/// One violated row into the working set of the dual active set (active_set.c). Runs on the worker
+/// in the world; allocates only where the factor of A_WW grows.
 #include "engine/solver/active_set.h"
 
 #include <string.h>
 
-static const double GOOD_ENOUGH = 5e-10; // kt S: a violation that is left where it can be mended no further
-static const double NOISE = 1e-26;       // d / a_pp that may be round-off of zero
-static const double FAR = 100;           // no answer is further off than this many S
-static const double HUGE_PUSH = 1e8;     // lambda kt / S whose round-off would show in K x + J'lambda
+static const double GOOD_ENOUGH =
+    5e-10; // kt S: a violation that is left where it can be mended no further
+static const double NOISE = 1e-26;   // d / a_pp that may be round-off of zero
+static const double FAR = 100;       // no answer is further off than this many S
+static const double HUGE_PUSH = 1e8; // lambda kt / S whose round-off would show in K x + J'lambda
 
 enum {
     REFINE_MOST = 6,
     NEAR_LEAST = 3, // rows from which on a block solve pays
 };
 
-/// z, a_pp of row p. Where a block of right-hand sides is cheaper, the other rows of the last look at all get
-/// theirs along with it: most of them are pushed next.
+/// z, a_pp of row p. Where a block of right-hand sides is cheaper, the other rows of the last look
+/// at all get theirs along with it: most of them are pushed next.
 static double look_at(qpc_das *s, int32_t p) {
     const qpc_qp *qp = s->qp;
     int64_t n = qp->n;
     if (qpc_das_columns(qp->sys) && s->near_solved == 0 && s->near_count >= NEAR_LEAST) {
         memset(s->near_z, 0, (size_t)n * (size_t)s->near_count * sizeof(double));
-        for (int32_t k = 0; k < s->near_count; k++) qpc_row_add(qp, s->near[k], 1, s->near_z + k * n);
-        if (qpc_linsys_solve_many(qp->sys, s->near_z, s->near_count, NULL) == QPC_OK) s->near_solved = s->near_count;
+        for (int32_t k = 0; k < s->near_count; k++)
+            qpc_row_add(qp, s->near[k], 1, s->near_z + k * n);
+        if (qpc_linsys_solve_many(qp->sys, s->near_z, s->near_count, NULL) == QPC_OK)
+            s->near_solved = s->near_count;
     }
     int32_t at = 0;
     while (at < s->near_solved && s->near[at] != p) at++;

@@ -69,7 +69,8 @@ static const qpc_delassus_loops loops[] = {
 
 const qpc_delassus_loops *qpc_delassus_loops_of(int32_t set) {
 #if defined(__x86_64__)
-    const bool has[] = {true, __builtin_cpu_supports("avx2") != 0, __builtin_cpu_supports("avx512f") != 0};
+    const bool has[] = {true, __builtin_cpu_supports("avx2") != 0,
+                        __builtin_cpu_supports("avx512f") != 0};
 #else
     const bool has[] = {true};
 #endif
@@ -106,7 +107,8 @@ void qpc_delassus_backward(const qpc_delassus *del, double *v) {
     for (int32_t i = 0; i < k; i++) v[i] /= factor_row(del, i)[i];
     int32_t i = k - 1;
     for (; i >= 4; i -= 4) { // four rows of L at once: v is read and written a quarter of the times
-        const double *d = factor_row(del, i), *c = factor_row(del, i - 1), *b = factor_row(del, i - 2);
+        const double *d = factor_row(del, i), *c = factor_row(del, i - 1),
+                     *b = factor_row(del, i - 2);
         const double *a = factor_row(del, i - 3);
         double *t = v + i - 3;
         t[2] -= d[i - 1] * t[3];
@@ -127,16 +129,19 @@ void qpc_delassus_solve(const qpc_delassus *del, double *r) {
 }
 
 /// One step of the update of a row: t and L_ij of the new factor from those of the old one.
-#define STEP(t, from, to, j)                                                                                           \
-    do {                                                                                                               \
-        double l_ = (from)[j];                                                                                         \
-        (t) -= p[j] * l_;                                                                                              \
-        (to)[(j)-1] = l_ + beta[j] * (t);                                                                              \
+#define STEP(t, from, to, j)                                                                       \
+    do {                                                                                           \
+        double l_ = (from)[j];                                                                     \
+        (t) -= p[j] * l_;                                                                          \
+        (to)[(j)-1] = l_ + beta[j] * (t);                                                          \
     } while (0)
 
-enum { TOGETHER = 8 }; // rows whose recurrences run side by side: each alone waits for its own results
+enum {
+    TOGETHER = 8
+}; // rows whose recurrences run side by side: each alone waits for its own results
 
-/// Rows i .. i + TOGETHER - 1, all columns before i. The rows move up by one: what a row writes has been read by then.
+/// Rows i .. i + TOGETHER - 1, all columns before i. The rows move up by one: what a row writes has
+/// been read by then.
 static void update_rows(const qpc_delassus *del, int32_t q, int32_t i, double *t) {
     const double *p = del->p, *beta = del->beta;
     double *to[TOGETHER];

@@ -9,7 +9,8 @@
 /// Inner loops by instruction set; all give the same bits.
 typedef struct qpc_delassus_loops {
     double (*dot)(const double *a, const double *b, int32_t count);
-    void (*take4)(const double *a, const double *b, const double *c, const double *d, const double *t, double *y,
+    void (*take4)(const double *a, const double *b, const double *c, const double *d,
+                  const double *t, double *y,
                   int32_t count); // y -= t[0] a + .. + t[3] d
 } qpc_delassus_loops;
 /// 0, 1, ..: the sets from narrow to wide, NULL where the processor has it not; -1: the widest.
@@ -36,8 +37,8 @@ double qpc_delassus_forward(const qpc_delassus *del, double *v);
 void qpc_delassus_backward(const qpc_delassus *del, double *v);
 /// r = A_WW^-1 r in place.
 void qpc_delassus_solve(const qpc_delassus *del, double *r);
-/// Append a row of which v = L^-1 a, a its products with W, and whose pivot (its squared distance from the
-/// span of W) is d > 0. False when memory is out.
+/// Append a row of which v = L^-1 a, a its products with W, and whose pivot (its squared distance
+/// from the span of W) is d > 0. False when memory is out.
 bool qpc_delassus_append(qpc_delassus *del, int32_t row, const double *v, double d);
 /// Take out the row at `position` of the order; later ones move up.
 void qpc_delassus_remove(qpc_delassus *del, int32_t position);

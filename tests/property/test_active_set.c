@@ -1,5 +1,6 @@
-/// active-set on every stored QP and LCP with K as sparse as it is, along sequences, and under changes that must
-/// not move x: rows doubled, permuted, rescaled by up to 1e6 either way, masses rescaled by as much.
+/// active-set on every stored QP and LCP with K as sparse as it is, along sequences, and under
+/// changes that must not move x: rows doubled, permuted, rescaled by up to 1e6 either way, masses
+/// rescaled by as much.
 #include "tests/support/instances.h"
 #include "tests/support/qpb_any.h"
 
@@ -10,11 +11,12 @@ static double uniform(void) { // in [0, 1)
     return (double)(seed >> 11) / (double)(1ULL << 53);
 }
 
-static const char *const lcp_names[] = {"lcp_ball_floor",    "lcp_box_floor4",   "lcp_box_tilted16", "lcp_box_tilted4",
-                                        "lcp_cradle20_r100", "lcp_cradle3",      "lcp_cradle5_half", "lcp_funnel12",
-                                        "lcp_pile4",         "lcp_rack5",        "lcp_rack5_off",    "lcp_separating",
-                                        "lcp_stack20",       "lcp_stack5_1e4",   "seq_cloth_00",     "seq_cloth_03",
-                                        "seq_cloth_07",      "seq_cable_02",     "seq_cable_07",     NULL};
+static const char *const lcp_names[] = {
+    "lcp_ball_floor",    "lcp_box_floor4", "lcp_box_tilted16", "lcp_box_tilted4",
+    "lcp_cradle20_r100", "lcp_cradle3",    "lcp_cradle5_half", "lcp_funnel12",
+    "lcp_pile4",         "lcp_rack5",      "lcp_rack5_off",    "lcp_separating",
+    "lcp_stack20",       "lcp_stack5_1e4", "seq_cloth_00",     "seq_cloth_03",
+    "seq_cloth_07",      "seq_cable_02",   "seq_cable_07",     NULL};
 
 static void load(const char *name, qpb_any *a) {
     char path[512];
@@ -27,7 +29,8 @@ static qpc_solver_report solve(const qpc_qp *qp, double *x, double *lambda) {
     qpc_solver_report report;
     qpc_solver_options options = instance_options();
     qpc_arena_reset(&arena);
-    assert_ok(qpc_solve(QPC_SOLVER_ACTIVE_SET, qp, &options, &arena, x, lambda, &report, &err), &err);
+    assert_ok(qpc_solve(QPC_SOLVER_ACTIVE_SET, qp, &options, &arena, x, lambda, &report, &err),
+              &err);
     return report;
 }
 
@@ -54,8 +57,8 @@ static void judge(qpb_any *a, const double *x, const double *lambda) {
     stat = sqrt(fabs(stat)) / S;
     double distance = qpb_distance(&a->p, x, a->p.x);
     if (!(stat <= 1e-9 && prim <= 1e-9 && dual <= 0 && comp <= 1e-12 && distance <= 1e-8))
-        fail_msg("%s: stat %g prim %g dual %g comp %g, %g from the solution", a->p.name, stat, prim, dual, comp,
-                 distance);
+        fail_msg("%s: stat %g prim %g dual %g comp %g, %g from the solution", a->p.name, stat, prim,
+                 dual, comp, distance);
     free(r);
     free(z);
 }
@@ -99,10 +102,12 @@ typedef struct some_rows {
     uint64_t *key;
 } some_rows;
 
-static some_rows take_rows(const qpc_qp *from, const int32_t *rows, const double *factor, int32_t count) {
+static some_rows take_rows(const qpc_qp *from, const int32_t *rows, const double *factor,
+                           int32_t count) {
     some_rows s = {.qp = *from};
     size_t entries = 0, m = (size_t)count, at = 0;
-    for (int32_t i = 0; i < count; i++) entries += (size_t)(from->row_start[rows[i] + 1] - from->row_start[rows[i]]);
+    for (int32_t i = 0; i < count; i++)
+        entries += (size_t)(from->row_start[rows[i] + 1] - from->row_start[rows[i]]);
     s.start = calloc(m + 1, sizeof *s.start);
     s.column = calloc(entries + 1, sizeof *s.column);
     s.value = calloc(entries + 1, sizeof *s.value);
@@ -148,10 +153,12 @@ static void the_rows_named_contradict_and_none_of_them_is_idle(void **state) {
     for (int32_t k = 0; infeasible_names[k] != NULL; k++) {
         qpb_any a;
         load(infeasible_names[k], &a);
-        double *x = calloc((size_t)a.p.qp.n + 1, sizeof *x), *l = calloc((size_t)a.p.qp.m + 1, sizeof *l);
+        double *x = calloc((size_t)a.p.qp.n + 1, sizeof *x),
+               *l = calloc((size_t)a.p.qp.m + 1, sizeof *l);
         qpc_solver_report report = solve(&a.p.qp, x, l);
         int32_t count = report.conflict_count, rows[QPC_CONFLICT_MAX];
-        if (report.outcome != QPC_OUTCOME_INFEASIBLE || count < 2) fail_msg("%s: outcome %d", a.p.name, report.outcome);
+        if (report.outcome != QPC_OUTCOME_INFEASIBLE || count < 2)
+            fail_msg("%s: outcome %d", a.p.name, report.outcome);
         if (count < QPC_CONFLICT_MAX) { // all of the proof is there
             memcpy(rows, report.conflict_row, sizeof rows);
             some_rows s = take_rows(&a.p.qp, rows, NULL, count);
@@ -177,7 +184,8 @@ static void the_rows_named_contradict_and_none_of_them_is_idle(void **state) {
         for (int32_t i = 0; i < a.p.qp.m; i++) most = fmax(most, fabs(a.p.relax[i]));
         for (int32_t i = 0; i < a.p.qp.m; i++)
             if (!(fabs(c[i] - a.p.c[i] - a.p.relax[i]) <= 1e-7 * most))
-                fail_msg("%s: s[%d] is %.12g, want %.12g", a.p.name, i, c[i] - a.p.c[i], a.p.relax[i]);
+                fail_msg("%s: s[%d] is %.12g, want %.12g", a.p.name, i, c[i] - a.p.c[i],
+                         a.p.relax[i]);
         free(c);
         // Twice and in another order: the same answer.
         int32_t m = a.p.qp.m, *both = calloc(2 * (size_t)m, sizeof *both);
@@ -203,7 +211,8 @@ static void run_sequence(const char *family, int32_t count, int32_t most) {
         char name[32];
         snprintf(name, sizeof name, "%s_%02d", family, step);
         load(name, &a);
-        double *x = calloc((size_t)a.p.qp.n + 1, sizeof *x), *l = calloc((size_t)a.p.qp.m + 1, sizeof *l);
+        double *x = calloc((size_t)a.p.qp.n + 1, sizeof *x),
+               *l = calloc((size_t)a.p.qp.m + 1, sizeof *l);
         for (int32_t i = 0; i < a.p.qp.m; i++)
             for (int32_t j = 0; j < held; j++)
                 if (keys[j] == a.p.key[i]) l[i] = kept[j];
@@ -229,14 +238,16 @@ static void sequences_need_at_most_fifteen_changes_a_step(void **state) {
     run_sequence("seq_cloth", 8, 15);
 }
 
-/// x of the file against x of its rows permuted, some of them several times, each rescaled; K and b rescaled.
+/// x of the file against x of its rows permuted, some of them several times, each rescaled; K and b
+/// rescaled.
 static void one_change(const char *name, uint64_t s) {
     qpb_any a;
     seed = s * 7919 + 1;
     load(name, &a);
     int32_t n = a.p.qp.n, m = a.p.qp.m, count = 0;
     int32_t *rows = calloc(3 * (size_t)m + 1, sizeof *rows);
-    double *factor = calloc(3 * (size_t)m + 1, sizeof *factor), *l = calloc(3 * (size_t)m + 1, sizeof *l);
+    double *factor = calloc(3 * (size_t)m + 1, sizeof *factor),
+           *l = calloc(3 * (size_t)m + 1, sizeof *l);
     double *x = calloc((size_t)n + 1, sizeof *x), *y = calloc((size_t)n + 1, sizeof *y);
     solve(&a.p.qp, x, l);
     memset(l, 0, (size_t)m * sizeof *l);
@@ -257,9 +268,11 @@ static void one_change(const char *name, uint64_t s) {
     a.p.scale *= sqrt(mass);
     some_rows changed = take_rows(&a.p.qp, rows, factor, count);
     qpc_solver_report report = solve(&changed.qp, y, l);
-    if (report.outcome != QPC_OUTCOME_OPTIMAL) fail_msg("%s, %d: outcome %d", name, (int)s, report.outcome);
+    if (report.outcome != QPC_OUTCOME_OPTIMAL)
+        fail_msg("%s, %d: outcome %d", name, (int)s, report.outcome);
     double moved = qpb_distance(&a.p, x, y);
-    // Round-off of rescaled rows and of another order of sums; near-duplicates at 1e-9 rad know x to 1e-10.
+    // Round-off of rescaled rows and of another order of sums; near-duplicates at 1e-9 rad know x
+    // to 1e-10.
     if (!(moved <= 1e-10)) fail_msg("%s, change %d: x moved by %g", name, (int)s, moved);
     free_rows(&changed);
     free(rows);
@@ -274,12 +287,14 @@ static int32_t turns = 6;
 
 static void changes_that_mean_nothing_do_not_move_x(void **state) {
     (void)state;
-    const char *const names[] = {"cable_100_10t", "cable_050_near", "stack_10_1e4", "rand_200_dup", "needles_60x10",
-                                 "tiny_ring64p",  "mm_QPCBOEI2",    "wall_6x4",     "massspan_40",  "rand_030_m400",
-                                 "cloth_10",      "lcp_stack20",    "lcp_funnel12", "seq_cloth_05", "tiny_nearpar",
-                                 "nearinf_20",    "pyramid_10",     "mm_HS118",     "rand_200_1e8", "cable_3x40_cross3"};
+    const char *const names[] = {
+        "cable_100_10t", "cable_050_near", "stack_10_1e4", "rand_200_dup", "needles_60x10",
+        "tiny_ring64p",  "mm_QPCBOEI2",    "wall_6x4",     "massspan_40",  "rand_030_m400",
+        "cloth_10",      "lcp_stack20",    "lcp_funnel12", "seq_cloth_05", "tiny_nearpar",
+        "nearinf_20",    "pyramid_10",     "mm_HS118",     "rand_200_1e8", "cable_3x40_cross3"};
     for (int32_t turn = 0; turn < turns; turn++)
-        for (size_t k = 0; k < sizeof names / sizeof *names; k++) one_change(names[k], (uint64_t)turn);
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            one_change(names[k], (uint64_t)turn);
 }
 
 static void any_warm_start_leads_to_the_same_x(void **state) {
@@ -289,14 +304,16 @@ static void any_warm_start_leads_to_the_same_x(void **state) {
             qpb_any a;
             load(instance_names[k], &a);
             seed = (uint64_t)(1000 * turn + k) * 31 + 5;
-            double *x = calloc((size_t)a.p.qp.n + 1, sizeof *x), *l = calloc((size_t)a.p.qp.m + 1, sizeof *l);
+            double *x = calloc((size_t)a.p.qp.n + 1, sizeof *x),
+                   *l = calloc((size_t)a.p.qp.m + 1, sizeof *l);
             double share = turn % 2 == 0 ? 0.2 : 0.9;
             for (int32_t i = 0; i < a.p.qp.m; i++) // of any size, equalities of either sign
                 l[i] = uniform() < share ? pow(10, 8 * uniform() - 4) * a.p.scale / a.kappa[i] : 0;
             for (int32_t i = 0; i < a.p.qp.m; i++)
                 if (a.p.equality[i] && uniform() < 0.5) l[i] = -l[i];
             qpc_solver_report report = solve(&a.p.qp, x, l);
-            if (report.outcome != QPC_OUTCOME_OPTIMAL) fail_msg("%s, %d: outcome %d", a.p.name, turn, report.outcome);
+            if (report.outcome != QPC_OUTCOME_OPTIMAL)
+                fail_msg("%s, %d: outcome %d", a.p.name, turn, report.outcome);
             judge(&a, x, l);
             free(x);
             free(l);

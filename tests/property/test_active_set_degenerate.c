@@ -1,6 +1,7 @@
-/// active-set on random QPs made to be degenerate: rows of small whole numbers, so that exact dependencies, copies,
-/// empty rows and ties of every kind abound; bounds that a known point meets exactly; K diagonal, of a graph, or full.
-/// Feasible ones are solved, by certificate, from any start; contradictory ones are proved.
+/// active-set on random QPs made to be degenerate: rows of small whole numbers, so that exact
+/// dependencies, copies, empty rows and ties of every kind abound; bounds that a known point meets
+/// exactly; K diagonal, of a graph, or full. Feasible ones are solved, by certificate, from any
+/// start; contradictory ones are proved.
 #include "tests/support/instances.h"
 
 enum { N_MOST = 60, M_MOST = 180 };
@@ -94,9 +95,11 @@ static void make(uint64_t s) {
         bool equality = below(12) == 0 && equalities < n + 3;
         if (how == 0 || how == 1) { // a copy, scaled, or the sum of two rows
             double factor = how == 0 ? 1 + below(3) : 1;
-            for (int32_t k = q.start[from]; k < q.start[from + 1]; k++) row[q.column[k]] += factor * q.value[k];
+            for (int32_t k = q.start[from]; k < q.start[from + 1]; k++)
+                row[q.column[k]] += factor * q.value[k];
             from = below(q.qp.m);
-            for (int32_t k = q.start[from]; how == 1 && k < q.start[from + 1]; k++) row[q.column[k]] += q.value[k];
+            for (int32_t k = q.start[from]; how == 1 && k < q.start[from + 1]; k++)
+                row[q.column[k]] += q.value[k];
         } else if (how != 2 || below(10) != 0) { // a few whole numbers; else an empty row
             for (int32_t k = 1 + below(4); k > 0; k--) row[below(n)] = below(5) - 2;
         }
@@ -111,8 +114,17 @@ static void make(uint64_t s) {
             q.c[i] *= unit;
         }
     }
-    qpc_qp qp = {.n = n, .m = q.qp.m, .sys = &q.K, .b = q.b, .row_start = q.start, .column = q.column,
-                 .value = q.value, .c = q.c, .equality = q.equality, .priority = q.priority, .key = q.key};
+    qpc_qp qp = {.n = n,
+                 .m = q.qp.m,
+                 .sys = &q.K,
+                 .b = q.b,
+                 .row_start = q.start,
+                 .column = q.column,
+                 .value = q.value,
+                 .c = q.c,
+                 .equality = q.equality,
+                 .priority = q.priority,
+                 .key = q.key};
     q.qp = qp;
 }
 
@@ -137,16 +149,17 @@ static void feasible_ones_are_solved_from_any_start(void **state) {
             qpc_certificate c;
             for (int32_t i = 0; start == 1 && i < q.qp.m; i++) l[i] = 10 * uniform();
             qpc_solver_report report = solve(x, l, &c); // the third from what the second left
-            if (report.outcome != QPC_OUTCOME_OPTIMAL || !(c.stat <= 1e-9 && c.prim <= 1e-9 && c.dual <= 0) ||
-                !(c.comp <= 1e-12))
-                fail_msg("turn %d start %d: outcome %d stat %g prim %g dual %g comp %g", turn, start, report.outcome,
-                         c.stat, c.prim, c.dual, c.comp);
+            if (report.outcome != QPC_OUTCOME_OPTIMAL ||
+                !(c.stat <= 1e-9 && c.prim <= 1e-9 && c.dual <= 0) || !(c.comp <= 1e-12))
+                fail_msg("turn %d start %d: outcome %d stat %g prim %g dual %g comp %g", turn,
+                         start, report.outcome, c.stat, c.prim, c.dual, c.comp);
             if (start == 0) memcpy(first, x, sizeof x);
             double d[N_MOST], e[N_MOST], sum = 0;
             for (int32_t i = 0; i < q.qp.n; i++) d[i] = x[i] - first[i];
             qpc_linsys_multiply(&q.K, d, e);
             for (int32_t i = 0; i < q.qp.n; i++) sum += d[i] * e[i];
-            if (!(sqrt(fabs(sum)) <= 1e-10 * c.scale)) fail_msg("turn %d: x differs by %g", turn, sqrt(fabs(sum)) / c.scale);
+            if (!(sqrt(fabs(sum)) <= 1e-10 * c.scale))
+                fail_msg("turn %d: x differs by %g", turn, sqrt(fabs(sum)) / c.scale);
         }
     }
 }
@@ -157,26 +170,31 @@ static void contradictions_are_proved(void **state) {
         double x[N_MOST], l[M_MOST] = {0}, row[N_MOST] = {0};
         qpc_certificate c;
         make(100000 + (uint64_t)turn);
-        // The opposite of a sum of rows, with less room than there is. (Rows whose units differ by 1e12 would need
-        // multipliers that differ by as much: summed in units of their own.)
+        // The opposite of a sum of rows, with less room than there is. (Rows whose units differ by
+        // 1e12 would need multipliers that differ by as much: summed in units of their own.)
         double bound = 0;
         for (int32_t k = 1 + below(3); k > 0; k--) {
             int32_t from = below(q.qp.m);
             double unit = 0;
-            for (int32_t i = q.start[from]; i < q.start[from + 1]; i++) unit = fmax(unit, fabs(q.value[i]));
+            for (int32_t i = q.start[from]; i < q.start[from + 1]; i++)
+                unit = fmax(unit, fabs(q.value[i]));
             if (unit == 0) continue;
-            for (int32_t i = q.start[from]; i < q.start[from + 1]; i++) row[q.column[i]] -= q.value[i] / unit;
+            for (int32_t i = q.start[from]; i < q.start[from + 1]; i++)
+                row[q.column[i]] -= q.value[i] / unit;
             bound -= q.c[from] / unit;
         }
         for (int32_t j = 0; j < q.qp.n; j++) // what cancels, cancels
             if (fabs(row[j]) < 1e-12) row[j] = 0;
         add_row(row, bound - 1 - below(3), false);
         qpc_solver_report report = solve(x, l, &c);
-        if (report.outcome != QPC_OUTCOME_INFEASIBLE) fail_msg("turn %d: outcome %d", turn, report.outcome);
+        if (report.outcome != QPC_OUTCOME_INFEASIBLE)
+            fail_msg("turn %d: outcome %d", turn, report.outcome);
         // The added row is the only one that contradicts.
         bool named = false;
-        for (int32_t i = 0; i < report.conflict_count; i++) named = named || report.conflict_row[i] == q.qp.m - 1;
-        if (!named && report.conflict_count < QPC_CONFLICT_MAX) fail_msg("turn %d: row not named", turn);
+        for (int32_t i = 0; i < report.conflict_count; i++)
+            named = named || report.conflict_row[i] == q.qp.m - 1;
+        if (!named && report.conflict_count < QPC_CONFLICT_MAX)
+            fail_msg("turn %d: row not named", turn);
     }
 }
 

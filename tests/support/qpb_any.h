@@ -1,7 +1,8 @@
 /// Reader of QP and LCP instances with K in its sparse storage, for tests and bench only.
 ///
-/// As qpb.h, of which it takes the container and the QP arrays, but K keeps the pattern of the file. An LCP
-/// w = A f + b >= 0, f >= 0, f'w = 0 with A = J M^-1 J' is the QP  min 1/2 x'M x, -J x <= b, x = v_plus - v.
+/// As qpb.h, of which it takes the container and the QP arrays, but K keeps the pattern of the
+/// file. An LCP w = A f + b >= 0, f >= 0, f'w = 0 with A = J M^-1 J' is the QP  min 1/2 x'M x, -J x
+/// <= b, x = v_plus - v.
 #ifndef QPC_TESTS_SUPPORT_QPB_ANY_H
 #define QPC_TESTS_SUPPORT_QPB_ANY_H
 
@@ -35,7 +36,8 @@ static inline qpc_status qpb_any_factor(qpb_any *a, qpc_error *err) {
     return qpc_linsys_factor(sys, err);
 }
 
-static inline bool qpb_any_arrays(qpb_any *a, const unsigned char *file, size_t size, const int32_t *dims) {
+static inline bool qpb_any_arrays(qpb_any *a, const unsigned char *file, size_t size,
+                                  const int32_t *dims) {
     qpb_problem *p = &a->p;
     size_t n = (size_t)dims[a->lcp ? 1 : 0], m = (size_t)dims[a->lcp ? 0 : 1], nj = 0;
     p->row_start = qpb_copy(file, size, "J_p", 4, m + 1);
@@ -48,8 +50,8 @@ static inline bool qpb_any_arrays(qpb_any *a, const unsigned char *file, size_t 
     double *scale = qpb_copy(file, size, "S", 8, 1);
     p->scale = scale != NULL ? scale[0] : 0;
     free(scale);
-    bool ok = p->row_start != NULL && p->column != NULL && p->value != NULL && p->equality != NULL &&
-              p->priority != NULL && p->key != NULL;
+    bool ok = p->row_start != NULL && p->column != NULL && p->value != NULL &&
+              p->equality != NULL && p->priority != NULL && p->key != NULL;
     for (size_t i = 0; ok && i < m; i++) {
         p->priority[i] = 1;
         p->key[i] = i;
@@ -64,8 +66,8 @@ static inline bool qpb_any_arrays(qpb_any *a, const unsigned char *file, size_t 
         a->K_p = calloc(n + 1, sizeof *a->K_p);
         a->K_i = calloc(n + 1, sizeof *a->K_i);
         a->kappa = calloc(m + 1, sizeof *a->kappa);
-        ok = ok && v != NULL && p->x != NULL && a->K_x != NULL && p->b != NULL && p->c != NULL && p->lambda != NULL &&
-             a->K_p != NULL && a->K_i != NULL && a->kappa != NULL;
+        ok = ok && v != NULL && p->x != NULL && a->K_x != NULL && p->b != NULL && p->c != NULL &&
+             p->lambda != NULL && a->K_p != NULL && a->K_i != NULL && a->kappa != NULL;
         for (size_t i = 0; ok && i < n; i++) {
             p->x[i] -= v[i];
             a->K_p[i + 1] = (int32_t)i + 1;
@@ -94,8 +96,8 @@ static inline bool qpb_any_arrays(qpb_any *a, const unsigned char *file, size_t 
     int32_t *type = qpb_copy(file, size, "type", 4, m), *ids = qpb_copy(file, size, "row_id", 4, m);
     int32_t *status = qpb_copy(file, size, "status", 4, 1);
     p->infeasible = status != NULL && status[0] == 1;
-    ok = ok && a->K_p != NULL && a->K_i != NULL && a->K_x != NULL && p->b != NULL && p->c != NULL && p->x != NULL &&
-         p->lambda != NULL && type != NULL && ids != NULL;
+    ok = ok && a->K_p != NULL && a->K_i != NULL && a->K_x != NULL && p->b != NULL && p->c != NULL &&
+         p->x != NULL && p->lambda != NULL && type != NULL && ids != NULL;
     for (size_t i = 0; ok && i < m; i++) {
         p->equality[i] = type[i] == 1;
         p->key[i] = (uint64_t)(uint32_t)ids[i];

@@ -32,7 +32,8 @@ static double miss(const qpc_delassus *del) {
         for (int32_t j = 0; j < del->count; j++) {
             double term = product(del->row[i], del->row[j]) * r[j];
             sum += term;
-            size += sqrt(product(del->row[i], del->row[i]) * product(del->row[j], del->row[j])) * fabs(r[j]);
+            size += sqrt(product(del->row[i], del->row[i]) * product(del->row[j], del->row[j])) *
+                    fabs(r[j]);
         }
         worst = fmax(worst, fabs(sum) / size);
     }
@@ -93,7 +94,8 @@ static void every_instruction_set_gives_the_same_bits(void **state) {
         const qpc_delassus_loops *loops = qpc_delassus_loops_of(set);
         if (loops == NULL) continue;
         for (int32_t count = 0; count <= LONG; count++) {
-            double plain = 0, one = base->dot(v[0], v[1], count), other = loops->dot(v[0], v[1], count);
+            double plain = 0, one = base->dot(v[0], v[1], count),
+                   other = loops->dot(v[0], v[1], count);
             for (int32_t k = 0; k < count; k++) plain += v[0][k] * v[1][k];
             assert_memory_equal(&one, &other, sizeof one);
             assert_near(one, plain, 1e-13);
@@ -139,10 +141,12 @@ static void out_of_memory_leaves_the_factor_as_it_was(void **state) {
     make_rows();
     assert_true(qpc_delassus_init(&del, &arena, 4));
     for (int32_t row = 1; row < 5; row++) assert_true(append(&del, row, &joined) && joined);
-    while (arena.head != NULL && qpc_arena_alloc(&arena, 64) != NULL && arena.used < 60000) continue;
+    while (arena.head != NULL && qpc_arena_alloc(&arena, 64) != NULL && arena.used < 60000)
+        continue;
     qpc_mem_fail_at(1, true);
     bool grown = true;
-    for (int32_t row = 8; row < 30 && grown; row++) grown = row % 7 == 0 || append(&del, row, &joined);
+    for (int32_t row = 8; row < 30 && grown; row++)
+        grown = row % 7 == 0 || append(&del, row, &joined);
     qpc_mem_disarm();
     if (!grown) assert_true(del.count >= 4);
     assert_true(miss(&del) <= 1e-10);

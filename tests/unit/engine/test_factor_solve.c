@@ -1,4 +1,5 @@
-/// Substitutions with a supernodal factor: right, alike for one and for eight, the same bits on every processor.
+/// Substitutions with a supernodal factor: right, alike for one and for eight, the same bits on
+/// every processor.
 #include "engine/dynamics/factor_solve.h"
 #include "tests/support/check.h"
 
@@ -66,7 +67,8 @@ static qpc_supernodes random_columns(void) {
         row_count[j] = at - row_start[j];
         at += 3; // room to grow, as CHOLMOD may leave
     }
-    return (qpc_supernodes){.n = N, .row_start = row_start, .row_count = row_count, .row = row, .value = value};
+    return (qpc_supernodes){
+        .n = N, .row_start = row_start, .row_count = row_count, .row = row, .value = value};
 }
 
 /// |L L' x - b| relative to |b|
@@ -89,7 +91,8 @@ static void check_lanes(const qpc_supernodes *L, bool full) {
     static double b[N * LANES], x[N * LANES], first[N * LANES], one[N], first_one[N], below[N + 8];
     for (int32_t i = 0; i < N; i++)
         for (int32_t k = 0; k < LANES; k++)
-            b[i * LANES + k] = (k == 0 && full) || i == 31 * k + 1 || i == 17 * k + 3 ? uniform() - 0.5 : 0;
+            b[i * LANES + k] =
+                (k == 0 && full) || i == 31 * k + 1 || i == 17 * k + 3 ? uniform() - 0.5 : 0;
     for (int32_t width = QPC_FACTOR_BASE; width <= (int32_t)qpc_factor_widest(); width++) {
         memcpy(x, b, sizeof x);
         qpc_supernodes_solve_lanes(L, (qpc_factor_width)width, x);
