@@ -13,7 +13,9 @@ struct qpc_factor {
     cholmod_common common;
     cholmod_sparse *A; // own pattern, values refilled
     cholmod_factor *L;
-    cholmod_dense *x, *y, *e; // kept by cholmod_solve2 from call to call
+    // Kept by cholmod_solve2 from call to call; it makes them anew when the width changes, so single columns,
+    // blocks of four and whatever is wider have their own.
+    cholmod_dense *x[3], *y[3], *e[3];
     double entries, operations;
 };
 
@@ -71,9 +73,11 @@ qpc_status qpc_factor_create(int32_t n, const int32_t *start, const int32_t *row
 
 void qpc_factor_destroy(qpc_factor *f) {
     if (f == NULL) return;
-    cholmod_free_dense(&f->x, &f->common);
-    cholmod_free_dense(&f->y, &f->common);
-    cholmod_free_dense(&f->e, &f->common);
+    for (int set = 0; set < 3; set++) {
+        cholmod_free_dense(&f->x[set], &f->common);
+        cholmod_free_dense(&f->y[set], &f->common);
+        cholmod_free_dense(&f->e[set], &f->common);
+    }
     cholmod_free_factor(&f->L, &f->common);
     cholmod_free_sparse(&f->A, &f->common);
     cholmod_finish(&f->common);
@@ -105,13 +109,15 @@ qpc_status qpc_factor_solve(qpc_factor *f, const double *B, double *X, int32_t c
     cholmod_dense b = {
         .nrow = n, .ncol = (size_t)columns, .nzmax = n * (size_t)columns, .d = n,
         .x = (void *)(uintptr_t)B, .xtype = CHOLMOD_REAL, .dtype = CHOLMOD_DOUBLE};
+    int set = columns == 1 ? 0 : columns == 4 ? 1 : 2;
     f->common.status = CHOLMOD_OK;
     // CHOLMOD's solve of a simplicial factor does not look whether it got this one.
-    if (cholmod_ensure_dense(&f->y, n, (size_t)columns, n, CHOLMOD_REAL, &f->common) == NULL)
+    if (cholmod_ensure_dense(&f->y[set], n, (size_t)columns, n, CHOLMOD_REAL, &f->common) == NULL)
         return fail_of(&f->common, (int32_t)n, "solution", err);
-    if (!cholmod_solve2(CHOLMOD_A, f->L, &b, NULL, &f->x, NULL, &f->y, &f->e, &f->common))
+    if (!cholmod_solve2(CHOLMOD_A, f->L, &b, NULL, &f->x[set], NULL, &f->y[set], &f->e[set],
+                        &f->common))
         return fail_of(&f->common, (int32_t)n, "solution", err);
-    memcpy(X, f->x->x, n * (size_t)columns * sizeof *X);
+    memcpy(X, f->x[set]->x, n * (size_t)columns * sizeof *X);
     return QPC_OK;
 }
 

@@ -112,12 +112,18 @@ static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int
         if (st != QPC_OK) return st;
         if (CHOLMOD_NS * qpc_factor_operations(sys->sparse) + CHOLMOD_ROW_NS * n < least) {
             sys->method = QPC_LINSYS_BY_CHOLMOD;
+            sys->operations = qpc_factor_operations(sys->sparse);
             return make_blocks(sys, start, row, err);
         }
         qpc_factor_destroy(sys->sparse);
         sys->sparse = NULL;
     }
     qpc_dense_set_up();
+    sys->operations = sys->method == QPC_LINSYS_BY_BAND ? 2 * envelope : (double)n * n * n / 3;
+    if (sys->method == QPC_LINSYS_BY_BAND && sys->width > NARROW && band > QUICK) {
+        qpc_status st = make_blocks(sys, start, row, err);
+        if (st != QPC_OK) return st;
+    }
     size_t order = (size_t)n, stride = sys->method == QPC_LINSYS_BY_BAND ? (size_t)sys->width + 1 : order;
     sys->factor = qpc_alloc_array(order, stride * sizeof *sys->factor);
     if (sys->factor == NULL)
@@ -219,7 +225,14 @@ static qpc_status factor_sparse(qpc_linsys *sys, qpc_error *err) {
             for (int32_t k = sys->start[j]; k < sys->start[j + 1]; k++) sum += 0 * sys->value[k];
             if (!(sum == 0)) return not_positive(j, err);
         }
-        return qpc_factor_refill(sys->sparse, sys->value, NULL, err);
+        qpc_status st = qpc_factor_refill(sys->sparse, sys->value, NULL, err);
+        if (st != QPC_OK || sys->solvable) return st;
+        // Its solves take their memory now: later they have nobody to tell that there is none.
+        if (n > 0) memset(sys->work, 0, (size_t)n * QPC_LINSYS_BLOCK * sizeof *sys->work);
+        st = qpc_factor_solve(sys->sparse, sys->work, sys->work, 1, err);
+        if (st == QPC_OK) st = qpc_factor_solve(sys->sparse, sys->work, sys->work, QPC_LINSYS_BLOCK, err);
+        sys->solvable = st == QPC_OK;
+        return st;
     }
     bool dense = sys->method == QPC_LINSYS_BY_DENSE;
     if (n > 0) memset(sys->factor, 0, (size_t)n * (dense ? (size_t)n : (size_t)w + 1) * sizeof *sys->factor);
@@ -255,7 +268,7 @@ static bool by_band(const qpc_linsys *sys, int32_t *ret_width) {
     return sys->kind == QPC_LINSYS_BAND || sys->method == QPC_LINSYS_BY_BAND;
 }
 
-/// x may be rhs. CHOLMOD's solves have their memory since the analysis; should one fail all the same, NaN
+/// x may be rhs. CHOLMOD's solves have their memory since the first factorisation; should one fail all the same, NaN
 /// tells whoever looks at the result.
 static void solve_columns(qpc_linsys *sys, const double *rhs, double *x, int32_t columns) {
     if (sys->method == QPC_LINSYS_BY_DENSE) {
@@ -265,10 +278,6 @@ static void solve_columns(qpc_linsys *sys, const double *rhs, double *x, int32_t
     }
     if (qpc_factor_solve(sys->sparse, rhs, x, columns, NULL) == QPC_OK) return;
     for (int64_t i = 0; i < (int64_t)sys->n * columns; i++) x[i] = NAN;
-}
-
-double qpc_linsys_operations(const qpc_linsys *sys) {
-    return sys->sparse != NULL ? qpc_factor_operations(sys->sparse) : 0;
 }
 
 /// rhs may be x.

@@ -33,14 +33,16 @@ typedef struct qpc_linsys {
     int32_t *start, *row; // sparse: (n + 1), (start[n]) lower triangle by columns
     double *value;        // sparse: (start[n])
     struct qpc_factor *sparse; // by CHOLMOD: the factor; else it is in `factor`, n x (width + 1) or n x n
-    struct qpc_blocks *blocks; // by CHOLMOD: K in blocks of 3x3, for conjugate gradients; else NULL
-    double *cg;                // by CHOLMOD: scratch of conjugate gradients
+    struct qpc_blocks *blocks; // sparse, not small, narrow or dense: K in blocks of 3x3, for conjugate gradients; else NULL
+    double *cg;                // with blocks: scratch of conjugate gradients
+    double operations;         // sparse: floating-point operations of a factorisation
     double *least;             // (n) or NULL, the caller's: a diagonal D with K - D positive semidefinite (masses)
     double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
     double *diagonal; // (n) copy of diag(K)
     int64_t capacity; // doubles allocated in band and in factor each
+    bool solvable;           // by CHOLMOD: solves have their memory
     bool factored, prepared; // the factor, the blocks are those of K as it stands
     uint64_t factorizations, solves, cg_steps; // exact work counts
 } qpc_linsys;
@@ -72,8 +74,6 @@ void qpc_linsys_prepare(qpc_linsys *sys);
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x);
 /// The same, to a residual of `tolerance` of rhs at least: all of it by a factor, else fewer steps.
 void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, double tolerance, double *x);
-/// Floating-point operations of a factorisation by CHOLMOD, 0 for the others: known without one.
-double qpc_linsys_operations(const qpc_linsys *sys);
 /// y = K x, from K as stored, not from the factor.
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
 /// Four right-hand sides at once, x (n x 4) row-major, in place; with a band about the time of two single

@@ -35,7 +35,7 @@ static double step_operations(const qpc_linsys *sys) {
 
 bool qpc_alm_pcg_pays(const qpc_linsys *sys) {
     if (sys->blocks == NULL) return false;
-    return STEPS * step_operations(sys) < FACTORS * FILL * qpc_linsys_operations(sys);
+    return STEPS * step_operations(sys) < FACTORS * FILL * sys->operations;
 }
 
 typedef struct pcg {
@@ -252,7 +252,7 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
     pcg s = {.work = work, .qp = qp, .mu = lambda, .report = report};
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
     // What the factorisations would have cost: beyond, they are the better way.
-    double budget = FACTORS * FILL * qpc_linsys_operations(qp->sys) / step_operations(qp->sys);
+    double budget = FACTORS * FILL * qp->sys->operations / step_operations(qp->sys);
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : NEWTON_MOST;
     bool first = start(&s, options->start); // warm: the last set whole, as u > 0 only says what this x would need
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;

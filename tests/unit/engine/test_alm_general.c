@@ -1,0 +1,263 @@
+/// augmented-lagrangian where K has any pattern: the instance files by a sparse factor and by conjugate
+/// gradients, a falling sheet, the certificate without a factor.
+#include "engine/dynamics/blocks.h"
+#include "tests/support/drape.h"
+#include "tests/support/instances.h"
+
+#include "tests/support/faults.h"
+
+#include <stdlib.h>
+
+static qpc_arena arena;
+
+static const char *const sheets[] = {"cloth_10", "cloth_16", "cloth_24", "cloth_3x10_heavy", NULL};
+
+static void load(const char *name, qpb_problem *p) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/qp/%s.qpb", QPC_TEST_DATA, name);
+    if (!qpb_load_as(QPC_LINSYS_SPARSE, path, p)) fail_msg("cannot load %s", path);
+}
+
+/// From now on a factor is the only way.
+static void forbid_cg(qpc_linsys *sys) {
+    qpc_blocks_destroy(sys->blocks);
+    sys->blocks = NULL;
+    assert_int_equal(qpc_linsys_factor(sys, NULL), QPC_OK);
+}
+
+/// Cold, once more with the same bits, and warm.
+static qpc_solver_report check_instance(qpb_problem *p) {
+    qpc_error err = {0};
+    qpc_solver_report cold, again, warm;
+    qpc_solver_options options = instance_options();
+    size_t n = (size_t)p->qp.n, m = (size_t)p->qp.m;
+    double *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y), *l = calloc(m + 1, sizeof *l),
+           *k = calloc(m + 1, sizeof *k);
+    qpc_solver_id id = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
+    p->sys.factored = false;
+    assert_ok(qpc_solve(id, &p->qp, &options, &arena, x, l, &cold, &err), &err);
+    instance_check(p, x, l, &arena);
+    p->sys.factored = false; // it may have come on the way
+    assert_ok(qpc_solve(id, &p->qp, &options, &arena, y, k, &again, &err), &err);
+    assert_memory_equal(x, y, n * sizeof *x);
+    assert_memory_equal(l, k, m * sizeof *l);
+    assert_int_equal(cold.iterations, again.iterations);
+    assert_int_equal(cold.cg_steps, again.cg_steps);
+    assert_ok(qpc_solve(id, &p->qp, &options, &arena, y, k, &warm, &err), &err);
+    instance_check(p, y, k, &arena);
+    assert_true(warm.factorizations <= cold.factorizations);
+    free(x);
+    free(y);
+    free(l);
+    free(k);
+    qpc_arena_reset(&arena);
+    return cold;
+}
+
+static void every_instance_is_solved_with_a_sparse_matrix(void **state) {
+    (void)state;
+    // Known not to: one needs an exact vertex, the other has 64 rows of rank 3 within 1e-9; `auto` hands both to
+    // active-set.
+    static const char *const too_hard[] = {"mm_QPCBOEI2", "tiny_ring64p"};
+    for (int32_t k = 0; instance_names[k] != NULL; k++) {
+        bool hard = strcmp(instance_names[k], too_hard[0]) == 0 || strcmp(instance_names[k], too_hard[1]) == 0;
+        qpb_problem p;
+        load(instance_names[k], &p);
+        if (!hard) check_instance(&p);
+        qpb_free(&p);
+    }
+}
+
+static void sheets_are_solved_by_either_way(void **state) {
+    (void)state;
+    for (int32_t k = 0; sheets[k] != NULL; k++) {
+        qpb_problem p;
+        load(sheets[k], &p);
+        assert_non_null(p.sys.blocks);
+        qpc_solver_report by_cg = check_instance(&p);
+        assert_true(by_cg.cg_steps > 0);
+        bool heavy = strcmp(sheets[k], "cloth_3x10_heavy") == 0; // ends with a factor
+        assert_true((by_cg.factorizations > 0) == heavy);
+        forbid_cg(&p.sys);
+        qpc_solver_report by_factor = check_instance(&p);
+        assert_int_equal(by_factor.cg_steps, 0);
+        assert_true(by_factor.factorizations > 0);
+        qpb_free(&p);
+    }
+}
+
+enum { SIDE = 24, STEPS = 45 };
+
+/// Every step of a falling sheet: conjugate gradients, a factor, and active-set now and then.
+static void a_falling_sheet_has_one_answer(void **state) {
+    (void)state;
+    static double dv[3 * SIDE * SIDE], other[3 * SIDE * SIDE], l[2 * SIDE * SIDE];
+    drape d;
+    assert_true(drape_init(&d, SIDE, 300));
+    assert_non_null(d.sys.blocks);
+    qpc_solver_options options = qpc_solver_options_default();
+    int64_t cold_steps = 0, warm_steps = 0, most_active = 0;
+    for (int32_t step = 0; step < STEPS; step++) {
+        qpc_error err = {0};
+        qpc_solver_report report;
+        qpc_certificate c;
+        drape_assemble(&d);
+        memset(l, 0, sizeof l);
+        assert_ok(qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &d.qp, &options, &arena, other, l, &report, &err), &err);
+        cold_steps += report.cg_steps;
+        assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
+        assert_ok(qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &d.qp, &options, &arena, dv, d.lambda, &report, &err),
+                  &err);
+        warm_steps += report.cg_steps;
+        assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
+        assert_int_equal(report.factorizations, 0);
+        assert_false(d.sys.factored); // nobody needed one, the certificate neither
+        assert_ok(qpc_certify(&d.qp, dv, d.lambda, &arena, &c, &err), &err);
+        assert_int_equal(c.by, QPC_BY_ESTIMATE);
+        assert_false(d.sys.factored);
+        assert_true(c.natural <= options.residual_tolerance && c.stat <= 2 * options.stat_tolerance);
+        if (report.active > most_active) most_active = report.active;
+        double far = 0;
+        for (int32_t i = 0; i < d.n; i++) far = fmax(far, fabs(dv[i] - other[i]));
+        assert_true(far <= 1e-4); // m/s: sqrt(comp) = 1e-5 of speeds of 1 m/s and less
+        if (step % 15 == 14) {
+            memset(l, 0, sizeof l);
+            assert_ok(qpc_linsys_factor(&d.sys, &err), &err);
+            assert_ok(qpc_solve(QPC_SOLVER_ACTIVE_SET, &d.qp, &options, &arena, other, l, &report, &err), &err);
+            for (int32_t i = 0; i < d.n; i++) assert_near(dv[i], other[i], 1e-4);
+        }
+        drape_advance(&d, dv);
+        qpc_arena_reset(&arena);
+    }
+    assert_true(most_active > 100);
+    assert_true(warm_steps < cold_steps);
+    drape_fini(&d);
+}
+
+/// With a factor, with the bound by the masses, and estimated: stat of an answer that is a little off.
+static void the_certificate_says_what_it_stands_on(void **state) {
+    (void)state;
+    static double dv[3 * SIDE * SIDE], mass[3 * SIDE * SIDE];
+    drape d;
+    qpc_error err = {0};
+    qpc_solver_options options = qpc_solver_options_default();
+    qpc_solver_report report;
+    assert_true(drape_init(&d, SIDE, 300));
+    for (int32_t i = 0; i < d.n; i++) mass[i] = d.mass;
+    for (int32_t step = 0; step < 8; step++) {
+        drape_assemble(&d);
+        assert_ok(qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &d.qp, &options, &arena, dv, d.lambda, &report, &err),
+                  &err);
+        const double nudge[] = {0, 1e-6, 1e-3};
+        for (int32_t k = 0; k < 3; k++) {
+            qpc_certificate exact, bound, estimate;
+            for (int32_t i = 0; i < d.n; i += 5) dv[i] += nudge[k] * (i % 3 - 1);
+            d.sys.factored = false;
+            assert_ok(qpc_certify(&d.qp, dv, d.lambda, &arena, &estimate, &err), &err);
+            d.sys.least = mass;
+            assert_ok(qpc_certify(&d.qp, dv, d.lambda, &arena, &bound, &err), &err);
+            d.sys.least = NULL;
+            assert_ok(qpc_linsys_factor(&d.sys, &err), &err);
+            assert_ok(qpc_certify(&d.qp, dv, d.lambda, &arena, &exact, &err), &err);
+            assert_int_equal(estimate.by, QPC_BY_ESTIMATE);
+            assert_int_equal(bound.by, QPC_BY_BOUND);
+            assert_int_equal(exact.by, QPC_BY_FACTOR);
+            // S may be some percent too small.
+            assert_true(bound.stat * bound.scale >= exact.stat * exact.scale * (1 - 1e-9));
+            assert_true(bound.stat * bound.scale <= 1.1 * exact.stat * exact.scale);
+            assert_near(estimate.stat * estimate.scale, exact.stat * exact.scale, 1e-2 * exact.stat * exact.scale);
+            assert_true(bound.scale <= exact.scale * (1 + 1e-2) && bound.scale >= 0.9 * exact.scale);
+            assert_near(bound.natural, exact.natural, 1e-12);
+            d.sys.factored = false;
+        }
+        drape_advance(&d, dv);
+        qpc_arena_reset(&arena);
+    }
+    drape_fini(&d);
+}
+
+static void a_matrix_solves_alike_with_and_without_its_factor(void **state) {
+    (void)state;
+    static double x[3 * SIDE * SIDE], y[3 * SIDE * SIDE];
+    drape d;
+    assert_true(drape_init(&d, SIDE, 300));
+    drape_assemble(&d);
+    for (int32_t i = 0; i < d.n; i++) d.b[i] = (i * 7) % 13 - 6;
+    qpc_linsys_prepare(&d.sys);
+    qpc_linsys_solve(&d.sys, d.b, x);
+    assert_true(d.sys.cg_steps > 10);
+    assert_int_equal(d.sys.factorizations, 0);
+    uint64_t steps = d.sys.cg_steps;
+    assert_int_equal(qpc_linsys_factor(&d.sys, NULL), QPC_OK);
+    qpc_linsys_solve(&d.sys, d.b, y);
+    assert_int_equal(d.sys.cg_steps, steps);
+    double size = 0;
+    for (int32_t i = 0; i < d.n; i++) size = fmax(size, fabs(y[i]));
+    for (int32_t i = 0; i < d.n; i++) assert_near(x[i], y[i], 1e-11 * size);
+    memcpy(x, d.b, sizeof x); // in place
+    d.sys.factored = false;
+    qpc_linsys_solve_roughly(&d.sys, x, 1e-3, x);
+    double miss = 0, sum = 0;
+    for (int32_t i = 0; i < d.n; i++) {
+        miss += (x[i] - y[i]) * (x[i] - y[i]);
+        sum += y[i] * y[i];
+    }
+    assert_true(miss <= 1e-4 * sum && miss > 0);
+    drape_fini(&d);
+}
+
+/// The fifth step of a small sheet, K made anew each time.
+static void solves_without_memory_say_so(void **state) {
+    (void)state;
+    static double dv[3 * SIDE * SIDE], l[2 * SIDE * SIDE];
+    for (int way = 0; way < 2; way++) {
+        drape d;
+        qpc_solver_options options = qpc_solver_options_default();
+        assert_true(drape_init(&d, 16, 300));
+        for (int32_t step = 0; step < 5; step++) {
+            drape_assemble(&d);
+            assert_int_equal(qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &d.qp, &options, &arena, dv, d.lambda, NULL, NULL),
+                             QPC_OK);
+            if (step < 4) drape_advance(&d, dv);
+        }
+        if (way == 1) forbid_cg(&d.sys);
+        QPC_FAULTS(f) {
+            qpc_arena fresh = {0};
+            qpc_error err = {0};
+            qpc_solver_report report;
+            memset(l, 0, sizeof l);
+            qpc_status status = qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &d.qp, &options, &fresh, dv, l, &report, &err);
+            bool endured = status == QPC_OK && way == 1 && qpc_mem_failed();
+            if (endured) { // CHOLMOD's analysis goes on without some of what it asks for
+                qpc_mem_disarm();
+                assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
+            } else if (qpc_faults_ended(&f, status)) {
+                assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
+                assert_true((report.cg_steps > 0) == (way == 0));
+            } else {
+                for (int32_t i = 0; i < d.m; i++) assert_true(l[i] == 0);
+            }
+            qpc_arena_fini(&fresh);
+        }
+        drape_fini(&d);
+        qpc_arena_reset(&arena);
+    }
+}
+
+static int teardown(void **state) {
+    (void)state;
+    qpc_arena_fini(&arena);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_instance_is_solved_with_a_sparse_matrix),
+        cmocka_unit_test(sheets_are_solved_by_either_way),
+        cmocka_unit_test(a_falling_sheet_has_one_answer),
+        cmocka_unit_test(the_certificate_says_what_it_stands_on),
+        cmocka_unit_test(a_matrix_solves_alike_with_and_without_its_factor),
+        cmocka_unit_test(solves_without_memory_say_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, teardown);
+}
