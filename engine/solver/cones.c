@@ -38,11 +38,14 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, double fol
     qpc_status status = qpc_interior_init(&interior, p, start, follow, arena, err);
     bool stuck = false;
     for (double target = 1e-4; status == QPC_OK && target > 1e-15; target *= 1e-2) {
+        int32_t rest = max_steps - *ret_newton - *ret_outers;
+        if (rest < interior.most) interior.most = rest;
         status = qpc_interior_run(&interior, p, target, arena, x, &stuck, err);
         if (status != QPC_OK) break;
         keep(found, x, interior.best);
         double norm = DBL_MAX;
-        int32_t left = max_steps - *ret_newton;
+        int32_t left = max_steps - *ret_newton - *ret_outers - interior.iterations;
+        if (left <= 0) break;
         status = qpc_cone_newton(p, FINE, tolerance, stuck || target < 1e-7,
                                  left < POLISH_STEPS ? left : POLISH_STEPS, arena, x, &norm,
                                  ret_newton, err);
@@ -50,7 +53,7 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, double fol
         keep(found, x, norm);
         // A little beyond the tolerance while it is cheap: the report measures in the units that
         // came in.
-        if (found->norm <= 0.1 * tolerance || stuck || *ret_newton >= max_steps) break;
+        if (found->norm <= 0.1 * tolerance || stuck) break;
         while (target > interior.best) target *= 1e-2;
         target *= 1e2;
     }
@@ -74,13 +77,13 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     for (size_t i = 0; i < size; i++) warm = warm || x[i] != 0;
     double norm = DBL_MAX;
     int32_t steps = warm ? WARM_STEPS : COLD_STEPS;
-    if (max_steps <= 0) max_steps = 1000;
+    if (max_steps <= 0) max_steps = 1500;
     qpc_status status =
         qpc_cone_newton(p, FINE, tolerance, warm || p->size <= SMALL,
                         steps < max_steps ? steps : max_steps, arena, x, &norm, ret_newton, err);
     if (status == QPC_OK) keep(&found, x, norm);
     for (size_t s = 0; s < sizeof starts / sizeof *starts && status == QPC_OK; s++) {
-        if (found.norm <= 0.9 * tolerance || *ret_newton >= max_steps) break;
+        if (found.norm <= 0.9 * tolerance || *ret_newton + *ret_outers >= max_steps) break;
         status = from_start(p, starts[s].start, starts[s].follow, tolerance, max_steps, arena, x,
                             &found, ret_outers, ret_newton, err);
     }
