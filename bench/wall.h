@@ -1,13 +1,13 @@
 /// Generated QPs: a wall of rigid bricks, and a sheet of springs pressed on bumpy ground.
 ///
-/// Wall: courses of `columns` and `columns - 1` bricks in turn, 0.2 x 0.1 x 0.1 m, half a brick apart, so that
-/// each rests on two, the lowest on the ground; 4 points per interface, normals upright. Six unknowns a
-/// brick (velocity, spin), K = masses and inertias, masses from 1 to `ratio` kg at random. b: gravity over
-/// dt 5 ms; c: velocities of up to `jitter` m/s in every direction. Highly dependent rows: most bricks stand
-/// on 8 points where 3 would do.
-/// Sheet: side x side nodes, springs along the edges and one diagonal, in one step of backward Euler;
-/// every `every`-th node is held above the ground and pressed on it.
-/// Same bits from the same numbers. The caller frees with generated_free().
+/// Wall: courses of `columns` and `columns - 1` bricks in turn, 0.2 x 0.1 x 0.1 m, half a brick
+/// apart, so that each rests on two, the lowest on the ground; 4 points per interface, normals
+/// upright. Six unknowns a brick (velocity, spin), K = masses and inertias, masses from 1 to
+/// `ratio` kg at random. b: gravity over dt 5 ms; c: velocities of up to `jitter` m/s in every
+/// direction. Highly dependent rows: most bricks stand on 8 points where 3 would do. Sheet: side x
+/// side nodes, springs along the edges and one diagonal, in one step of backward Euler; every
+/// `every`-th node is held above the ground and pressed on it. Same bits from the same numbers. The
+/// caller frees with generated_free().
 #ifndef QPC_BENCH_WALL_H
 #define QPC_BENCH_WALL_H
 
@@ -56,10 +56,18 @@ static inline bool generated_rows(generated *g, int32_t n, int32_t m, int64_t en
     g->equality = calloc(rows, 1);
     g->priority = calloc(rows, 1);
     g->key = calloc(rows, sizeof *g->key);
-    g->qp = (qpc_qp){.n = n, .sys = &g->sys, .b = g->b, .row_start = g->row_start, .column = g->column,
-                     .value = g->value, .c = g->c, .equality = g->equality, .priority = g->priority, .key = g->key};
-    return g->b != NULL && g->c != NULL && g->value != NULL && g->column != NULL && g->row_start != NULL &&
-           g->equality != NULL && g->priority != NULL && g->key != NULL;
+    g->qp = (qpc_qp){.n = n,
+                     .sys = &g->sys,
+                     .b = g->b,
+                     .row_start = g->row_start,
+                     .column = g->column,
+                     .value = g->value,
+                     .c = g->c,
+                     .equality = g->equality,
+                     .priority = g->priority,
+                     .key = g->key};
+    return g->b != NULL && g->c != NULL && g->value != NULL && g->column != NULL &&
+           g->row_start != NULL && g->equality != NULL && g->priority != NULL && g->key != NULL;
 }
 
 static inline void generated_entry(generated *g, int32_t column, double value) {
@@ -87,8 +95,10 @@ static inline int32_t wall_bricks(int32_t columns, int32_t courses) {
     return (courses + 1) / 2 * columns + courses / 2 * (columns - 1);
 }
 
-static inline bool wall_make(int32_t columns, int32_t courses, double ratio, double jitter, generated *g) {
-    int32_t bricks = wall_bricks(columns, courses), n = 6 * bricks, most = 8 * bricks, brick = 0, below = 0;
+static inline bool wall_make(int32_t columns, int32_t courses, double ratio, double jitter,
+                             generated *g) {
+    int32_t bricks = wall_bricks(columns, courses), n = 6 * bricks, most = 8 * bricks, brick = 0,
+            below = 0;
     memset(g, 0, sizeof *g);
     g->seed = (uint64_t)columns * 1009 + (uint64_t)courses;
     int32_t *start = calloc((size_t)n + 1, sizeof *start);
@@ -115,9 +125,12 @@ static inline bool wall_make(int32_t columns, int32_t courses, double ratio, dou
             for (int32_t side = 0; side < (course == 0 ? 1 : 2); side++) {
                 for (int32_t corner = 0; corner < 4; corner++) {
                     int32_t on = course == 0 ? -1 : below + k + side - (course % 2 == 0);
-                    double from = course == 0 || side == 0 ? -half[0] : 0, to = course == 0 || side == 1 ? half[0] : 0;
-                    double x = corner % 2 == 0 ? from : to, y = corner < 2 ? -half[1] : half[1], c = 0;
-                    if (course > 0 && (on < below || on >= brick - k)) continue; // at the end of a course
+                    double from = course == 0 || side == 0 ? -half[0] : 0,
+                           to = course == 0 || side == 1 ? half[0] : 0;
+                    double x = corner % 2 == 0 ? from : to, y = corner < 2 ? -half[1] : half[1],
+                           c = 0;
+                    if (course > 0 && (on < below || on >= brick - k))
+                        continue; // at the end of a course
                     int32_t first = g->at;
                     if (on >= 0) generated_point(g, on, x + (side == 0 ? half[0] : -half[0]), y, 1);
                     generated_point(g, brick, x, y, -1);
@@ -147,8 +160,10 @@ static inline bool sheet_make(int32_t side, int32_t every, generated *g) {
     int32_t nodes = side * side, n = 3 * nodes, at = 0;
     memset(g, 0, sizeof *g);
     g->seed = (uint64_t)side;
-    int32_t *start = calloc((size_t)n + 1, sizeof *start), *row = calloc((size_t)n * 4, sizeof *row);
-    bool ok = start != NULL && row != NULL && generated_rows(g, n, nodes / every + 1, (int64_t)(nodes / every + 1) * 3);
+    int32_t *start = calloc((size_t)n + 1, sizeof *start),
+            *row = calloc((size_t)n * 4, sizeof *row);
+    bool ok = start != NULL && row != NULL &&
+              generated_rows(g, n, nodes / every + 1, (int64_t)(nodes / every + 1) * 3);
     for (int32_t j = 0; ok && j < n; j++) {
         int32_t node = j / 3, x = node % side, y = node / side;
         start[j] = at;
@@ -162,7 +177,8 @@ static inline bool sheet_make(int32_t side, int32_t every, generated *g) {
     const double mass = 1e-4, stiffness = 20, dt = 0.005; // kg, N/m, s
     for (int32_t node = 0; ok && node < nodes; node++) {
         int32_t x = node % side, y = node / side;
-        for (int32_t a = 0; a < 3; a++) *qpc_linsys_entry(&g->sys, 3 * node + a, 3 * node + a) += mass;
+        for (int32_t a = 0; a < 3; a++)
+            *qpc_linsys_entry(&g->sys, 3 * node + a, 3 * node + a) += mass;
         if (x > 0) sheet_couple(g, node, node - 1, stiffness * dt * dt);
         if (y > 0) sheet_couple(g, node, node - side, stiffness * dt * dt);
         if (x > 0 && y > 0) sheet_couple(g, node, node - side - 1, stiffness * dt * dt);

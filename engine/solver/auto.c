@@ -1,10 +1,12 @@
-/// The rule of `auto`: which engine, and which one next when an answer misses the residuals asked for.
+/// The rule of `auto`: which engine, and which one next when an answer misses the residuals asked
+/// for.
 ///
-/// K of chains in a band (cables): augmented-lagrangian, then active-set. Any other K: what each engine would take is
-/// estimated from counts alone, so that the same QP always goes the same way: active-set where few
-/// rows will be active, augmented-lagrangian from a warm start with many, interior-point cold with
-/// many. Whatever misses goes on to interior-point and from there to active-set, the only one that can prove
-/// that rows contradict. docs/solvers.md has the rule and its figures. Runs on the worker in the world.
+/// K of chains in a band (cables): augmented-lagrangian, then active-set. Any other K: what each
+/// engine would take is estimated from counts alone, so that the same QP always goes the same way:
+/// active-set where few rows will be active, augmented-lagrangian from a warm start with many,
+/// interior-point cold with many. Whatever misses goes on to interior-point and from there to
+/// active-set, the only one that can prove that rows contradict. docs/solvers.md has the rule and
+/// its figures. Runs on the worker in the world.
 #include "engine/dynamics/factor.h"
 #include "engine/solver/work.h"
 
@@ -19,12 +21,12 @@ static const double MISSED_SHARE = 0.8, PIVOTS_A_ROW = 1.5, PIVOTS_A_ROW_WARM = 
 
 enum {
     AUTO_NEWTON_STEPS = 100,
-    SMALL = 400,          // unknowns up to which active-set always comes first
-    INTERIOR_STEPS = 15,  // factors that interior-point takes
-    WARM_STEPS = 4,       // and augmented-lagrangian from a good start
+    SMALL = 400,         // unknowns up to which active-set always comes first
+    INTERIOR_STEPS = 15, // factors that interior-point takes
+    WARM_STEPS = 4,      // and augmented-lagrangian from a good start
     WARM_NEWTON_MOST = 25,
-    CHAIN = 3,            // half bandwidth from which nodes are coupled: below, K is that of single bodies
-    PIVOTS_SPARE = 300,   // beyond four times the rows that active-set was expected to hold
+    CHAIN = 3, // half bandwidth from which nodes are coupled: below, K is that of single bodies
+    PIVOTS_SPARE = 300, // beyond four times the rows that active-set was expected to hold
 };
 
 /// How far residuals are from acceptance: <= 1 is accepted. A NaN is as far as it gets.
@@ -35,10 +37,12 @@ static double shortfall(const qpc_residuals *residuals, const qpc_solver_options
     return isfinite(a) && isfinite(b) ? worst : DBL_MAX;
 }
 
-/// active-set needs the factor that conjugate gradients have done without, and K^-1 b to all digits.
+/// active-set needs the factor that conjugate gradients have done without, and K^-1 b to all
+/// digits.
 static qpc_status factor_for_columns(const qpc_work *work, qpc_error *err) {
     qpc_status status = qpc_linsys_ensure(work->qp->sys, err);
-    if (status == QPC_OK && work->rough) qpc_linsys_solve(work->qp->sys, work->qp->b, work->free_dv);
+    if (status == QPC_OK && work->rough)
+        qpc_linsys_solve(work->qp->sys, work->qp->b, work->free_dv);
     return status;
 }
 
@@ -53,12 +57,14 @@ static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *opt
     if (first_x == NULL || first_lambda == NULL || warm == NULL)
         return QPC_SOLVER_MEMORY(err, work);
     memcpy(warm, lambda, m * sizeof *lambda);
-    // A few dozen Newton steps, some more for many rows: where it needs more, active-set is the faster one.
+    // A few dozen Newton steps, some more for many rows: where it needs more, active-set is the
+    // faster one.
     qpc_solver_options bounded = *options;
     if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS + work->qp->m / 8;
     qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
-    if (options->max_iterations > 0 && report->iterations >= options->max_iterations) return status; // all it was given
+    if (options->max_iterations > 0 && report->iterations >= options->max_iterations)
+        return status; // all it was given
 
     // Keep what it reached: the best of both is the answer.
     memcpy(first_x, x, n * sizeof *x);
@@ -110,9 +116,12 @@ static double operations(const qpc_linsys *K) {
     double n = K->n, w = (K->kind == QPC_LINSYS_BAND ? K->bandwidth : K->width) + 1;
     if (K->kind == QPC_LINSYS_BAND) return n * w * w;
     switch (K->method) {
-    case QPC_LINSYS_BY_BAND: return n * w * w;
-    case QPC_LINSYS_BY_DENSE: return n * n * n / 3;
-    case QPC_LINSYS_BY_CHOLMOD: break;
+    case QPC_LINSYS_BY_BAND:
+        return n * w * w;
+    case QPC_LINSYS_BY_DENSE:
+        return n * n * n / 3;
+    case QPC_LINSYS_BY_CHOLMOD:
+        break;
     }
     return qpc_factor_operations(K->sparse);
 }
@@ -141,12 +150,12 @@ typedef struct trial { // one engine after the other on the same QP
     const qpc_work *work;
     const qpc_solver_options *options;
     double *x, *lambda, *r, *z, *best_x, *best_lambda;
-    double best;               // shortfall of best_x
-    qpc_solver_id engine;      // whose it is
+    double best;          // shortfall of best_x
+    qpc_solver_id engine; // whose it is
     qpc_outcome outcome;
     qpc_solver_report *report; // of all of them
     int32_t tried;
-    bool over;                 // there is an answer, a proof, or nothing left of the budget
+    bool over; // there is an answer, a proof, or nothing left of the budget
 } trial;
 
 static void add_report(trial *t, const qpc_solver_report *one) {
@@ -171,7 +180,8 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
     const qpc_work *work = t->work;
     qpc_solver_options options = *t->options;
     if (options.max_iterations > 0) options.max_iterations -= t->report->iterations;
-    if (most > 0 && (options.max_iterations <= 0 || most < options.max_iterations)) options.max_iterations = most;
+    if (most > 0 && (options.max_iterations <= 0 || most < options.max_iterations))
+        options.max_iterations = most;
     qpc_solver_report one = {0};
     qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
     qpc_status st = id == QPC_SOLVER_ACTIVE_SET ? factor_for_columns(work, err) : QPC_OK;
@@ -184,10 +194,12 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
         st = qpc_augmented_lagrangian_run(work, &options, true, t->x, t->lambda, &one, err);
     qpc_arena_rewind(work->arena, mark);
     if (st != QPC_OK) return st;
-    // What decides is the residuals: an engine out of steps may be good enough, an optimum of its own short.
+    // What decides is the residuals: an engine out of steps may be good enough, an optimum of its
+    // own short.
     qpc_residuals residuals = qpc_work_residuals(work, t->x, t->lambda, t->r, t->z);
     double now = shortfall(&residuals, t->options);
-    bool optimal = one.outcome == QPC_OUTCOME_OPTIMAL, proof = one.outcome == QPC_OUTCOME_INFEASIBLE;
+    bool optimal = one.outcome == QPC_OUTCOME_OPTIMAL,
+         proof = one.outcome == QPC_OUTCOME_INFEASIBLE;
     bool good = !proof && now <= 1 && (optimal || qpc_work_accepts(&residuals, t->options, 1));
     if (good)
         one.outcome = QPC_OUTCOME_OPTIMAL;
@@ -201,7 +213,8 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
         memcpy(t->best_lambda, t->lambda, (size_t)work->qp->m * sizeof(double));
     }
     add_report(t, &one);
-    bool spent = t->options->max_iterations > 0 && t->report->iterations >= t->options->max_iterations;
+    bool spent =
+        t->options->max_iterations > 0 && t->report->iterations >= t->options->max_iterations;
     t->over = proof || good || spent;
     return QPC_OK;
 }
@@ -213,7 +226,8 @@ static void tame(const trial *t) {
         double l = fabs(t->lambda[i]) * t->work->kt[i];
         if (!(l <= largest)) largest = l;
     }
-    if (!(largest <= 1e6 * t->work->scale)) memset(t->lambda, 0, (size_t)t->work->qp->m * sizeof(double));
+    if (!(largest <= 1e6 * t->work->scale))
+        memset(t->lambda, 0, (size_t)t->work->qp->m * sizeof(double));
 }
 
 static qpc_status run_any(trial *t, qpc_error *err) {
@@ -221,12 +235,14 @@ static qpc_status run_any(trial *t, qpc_error *err) {
     int32_t warm = 0;
     for (int32_t i = 0; i < qp->m; i++) warm += t->lambda[i] != 0;
     estimate e = estimate_of(t->work, warm);
-    bool few = qp->n <= SMALL || e.active_set <= e.factor * (warm > 0 ? WARM_STEPS : INTERIOR_STEPS);
+    bool few =
+        qp->n <= SMALL || e.active_set <= e.factor * (warm > 0 ? WARM_STEPS : INTERIOR_STEPS);
     qpc_status st = QPC_OK;
     if (qpc_alm_pcg_pays(qp->sys)) // large nets of springs: no factor as long as that goes well
         st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, 0, err);
     else if (few) // the estimate may be far off where rows push each other in: it is bounded then
-        st = try_engine(t, QPC_SOLVER_ACTIVE_SET, qp->n <= SMALL ? 0 : (int32_t)(4 * e.rows) + PIVOTS_SPARE, err);
+        st = try_engine(t, QPC_SOLVER_ACTIVE_SET,
+                        qp->n <= SMALL ? 0 : (int32_t)(4 * e.rows) + PIVOTS_SPARE, err);
     else if (warm > 0)
         st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, WARM_NEWTON_MOST, err);
     if (st == QPC_OK && !t->over) st = try_engine(t, QPC_SOLVER_INTERIOR_POINT, 0, err);
@@ -235,13 +251,20 @@ static qpc_status run_any(trial *t, qpc_error *err) {
     return try_engine(t, QPC_SOLVER_ACTIVE_SET, 0, err);
 }
 
-qpc_status qpc_auto_run(const qpc_work *work, const qpc_solver_options *options, double *x, double *lambda,
-                        double *r, double *z, qpc_solver_report *report, qpc_error *err) {
+qpc_status qpc_auto_run(const qpc_work *work, const qpc_solver_options *options, double *x,
+                        double *lambda, double *r, double *z, qpc_solver_report *report,
+                        qpc_error *err) {
     const qpc_linsys *K = work->qp->sys;
     if (K->kind == QPC_LINSYS_BAND && (K->bandwidth >= CHAIN || K->n <= CHAIN))
         return run_banded(work, options, x, lambda, r, z, report, err);
     size_t n = (size_t)work->qp->n, m = (size_t)work->qp->m;
-    trial t = {.work = work, .options = options, .x = x, .lambda = lambda, .r = r, .z = z, .report = report};
+    trial t = {.work = work,
+               .options = options,
+               .x = x,
+               .lambda = lambda,
+               .r = r,
+               .z = z,
+               .report = report};
     t.best_x = qpc_arena_array(work->arena, n, sizeof(double));
     t.best_lambda = qpc_arena_array(work->arena, m, sizeof(double));
     if (t.best_x == NULL || t.best_lambda == NULL) return QPC_SOLVER_MEMORY(err, work);

@@ -2,13 +2,13 @@
 ///
 ///     K x - b + J'lambda = 0     J x + s = c     lambda_i s_i = mu -> 0     s, lambda > 0
 ///
-/// Each step solves with K + J'WJ, W = lambda / s on inequalities and 1 / delta on equalities (a proximal
-/// term of the multipliers, so that dependent equalities do no harm). Rows are taken per unit of kt, so
-/// that their scaling, units and masses do not matter; dependent rows share their load and cost
-/// nothing. Cholesky of K + J'WJ stays accurate however large W
-/// grows, so the same steps go on to the last digits. No warm start. It
-/// cannot prove that rows contradict: it stops at its limits then. Runs on the worker in the world;
-/// vectors from the arena, the factor on the heap until the end of the call.
+/// Each step solves with K + J'WJ, W = lambda / s on inequalities and 1 / delta on equalities (a
+/// proximal term of the multipliers, so that dependent equalities do no harm). Rows are taken per
+/// unit of kt, so that their scaling, units and masses do not matter; dependent rows share their
+/// load and cost nothing. Cholesky of K + J'WJ stays accurate however large W grows, so the same
+/// steps go on to the last digits. No warm start. It cannot prove that rows contradict: it stops at
+/// its limits then. Runs on the worker in the world; vectors from the arena, the factor on the heap
+/// until the end of the call.
 #include "engine/solver/normal.h"
 #include "engine/solver/work.h"
 
@@ -18,10 +18,11 @@
 
 static const double NEAR = 1e-8, NEAR_COMP = 1e-13; // from where the exact residuals are looked at
 static const double GOOD_STAT = 1e-10, GOOD_PRIM = 1e-10, GOOD_COMP = 1e-16; // where it ends
-static const double DELTA_EQUALITY = 1e-7, DELTA = 1e-13; // proximal terms of multipliers, per unit of kt
+static const double DELTA_EQUALITY = 1e-7,
+                    DELTA = 1e-13;       // proximal terms of multipliers, per unit of kt
 static const double KEEP_MOST = 0.99999; // of the way to the border
-static const double SHORT = 0.05; // steps that get nowhere
-static const double RUNAWAY = 1e12; // lambda kt / S of rows that contradict
+static const double SHORT = 0.05;        // steps that get nowhere
+static const double RUNAWAY = 1e12;      // lambda kt / S of rows that contradict
 
 enum {
     STEPS_MOST = 80,
@@ -33,12 +34,12 @@ typedef struct ipm {
     const qpc_work *work;
     const qpc_qp *qp;
     qpc_normal *normal;
-    double *x, *rd, *rhs, *dx, *best_x;      // (n)
-    double *inverse;                         // (m) 1 / kt, 0: an empty row, which is left out
+    double *x, *rd, *rhs, *dx, *best_x; // (n)
+    double *inverse;                    // (m) 1 / kt, 0: an empty row, which is left out
     double *l, *s, *rp, *w, *h, *Jd, *dl, *ds, *weight; // (m) per unit of kt
-    double *best_lambda;                     // (m)
+    double *best_lambda;                                // (m)
     double best;
-    int32_t count;                           // inequalities that take part
+    int32_t count; // inequalities that take part
     qpc_solver_report *report;
 } ipm;
 
@@ -46,7 +47,8 @@ static bool allocate(ipm *p) {
     qpc_arena *arena = p->work->arena;
     size_t n = (size_t)p->qp->n, m = (size_t)p->qp->m;
     double **const of_n[] = {&p->rd, &p->rhs, &p->dx, &p->best_x};
-    double **const of_m[] = {&p->inverse, &p->l, &p->s, &p->rp, &p->w, &p->h, &p->Jd, &p->dl, &p->ds, &p->weight, &p->best_lambda};
+    double **const of_m[] = {&p->inverse, &p->l,  &p->s,  &p->rp,     &p->w,          &p->h,
+                             &p->Jd,      &p->dl, &p->ds, &p->weight, &p->best_lambda};
     for (size_t k = 0; k < sizeof of_n / sizeof *of_n; k++)
         if ((*of_n[k] = qpc_arena_array(arena, n, sizeof(double))) == NULL) return false;
     for (size_t k = 0; k < sizeof of_m / sizeof *of_m; k++)
@@ -123,8 +125,8 @@ static qpc_status factor(ipm *p, qpc_error *err) {
     return qpc_normal_factor(p->normal, qp, p->weight, err);
 }
 
-/// (dx, dl, ds) for the complementarity l s + ds0 dl0 - target: the products of the predictor's step are in
-/// ds and dl if `corrector`.
+/// (dx, dl, ds) for the complementarity l s + ds0 dl0 - target: the products of the predictor's
+/// step are in ds and dl if `corrector`.
 static qpc_status direction(ipm *p, double target, bool corrector, qpc_error *err) {
     const qpc_qp *qp = p->qp;
     for (int32_t i = 0; i < qp->n; i++) p->rhs[i] = -p->rd[i];
@@ -203,7 +205,8 @@ static int32_t impossible_row(const qpc_work *work) {
     return -1;
 }
 
-/// The multipliers of the answer: a row is held by its multiplier or by its slack, whichever is the larger.
+/// The multipliers of the answer: a row is held by its multiplier or by its slack, whichever is the
+/// larger.
 static void clean(const ipm *p, double *lambda) {
     for (int32_t i = 0; i < p->qp->m; i++) {
         bool held = p->qp->equality[i] || p->l[i] > p->s[i];
@@ -224,7 +227,8 @@ static bool better(ipm *p, const qpc_residuals *now, double *lambda) {
 }
 
 /// Steps until the iterate is as good as can be, or until they get nowhere.
-static qpc_status iterate(ipm *p, const qpc_solver_options *options, int32_t limit, double *lambda, qpc_error *err) {
+static qpc_status iterate(ipm *p, const qpc_solver_options *options, int32_t limit, double *lambda,
+                          qpc_error *err) {
     int32_t poor = 0, idle = 0;
     for (;;) {
         measures now = residuals(p);
@@ -250,15 +254,17 @@ static qpc_status iterate(ipm *p, const qpc_solver_options *options, int32_t lim
     }
 }
 
-qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options *options, double *x,
-                                  double *lambda, qpc_solver_report *report, qpc_error *err) {
+qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options *options,
+                                  double *x, double *lambda, qpc_solver_report *report,
+                                  qpc_error *err) {
     const qpc_qp *qp = work->qp;
     ipm p = {.work = work, .qp = qp, .x = x, .best = DBL_MAX, .report = report};
     report->engine = QPC_SOLVER_INTERIOR_POINT;
     report->outcome = QPC_OUTCOME_STALLED;
     qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
     if (!allocate(&p)) return QPC_SOLVER_MEMORY(err, work);
-    int32_t bad = impossible_row(work), limit = options->max_iterations > 0 ? options->max_iterations : STEPS_MOST;
+    int32_t bad = impossible_row(work),
+            limit = options->max_iterations > 0 ? options->max_iterations : STEPS_MOST;
     qpc_status st = QPC_OK;
     start(&p);
     clean(&p, lambda);

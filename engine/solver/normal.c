@@ -1,10 +1,10 @@
 /// K + J'DJ: pattern, scatter maps, factor.
 ///
 /// Rows of the same columns that follow one another (the points of one interface, copies) form a
-/// group: their sum V'DV is formed densely and scattered once. Narrow groups have a map from each pair
-/// of their columns to its place among the values; wide ones find the places column by column, so
-/// that dense rows cost no map. Built in time n + nnz(K) + sum of squared group widths. All sums run
-/// in a fixed order. Runs on the worker in the world; keeps its own memory from call to call.
+/// group: their sum V'DV is formed densely and scattered once. Narrow groups have a map from each
+/// pair of their columns to its place among the values; wide ones find the places column by column,
+/// so that dense rows cost no map. Built in time n + nnz(K) + sum of squared group widths. All sums
+/// run in a fixed order. Runs on the worker in the world; keeps its own memory from call to call.
 #include "engine/solver/normal.h"
 
 #include "engine/dynamics/factor.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    WIDE = 48,      // columns from which a group has no map of its own and BLAS forms V'DV
+    WIDE = 48,       // columns from which a group has no map of its own and BLAS forms V'DV
     GROUP_MOST = 96, // rows of a group at most: what the dense block is formed from stays in cache
 };
 
@@ -25,9 +25,9 @@ typedef struct group {
 
 struct qpc_normal {
     int32_t n, group_count, widest, most_rows;
-    int32_t *row;        // rows in use, ascending
+    int32_t *row; // rows in use, ascending
     group *groups;
-    int32_t *k_place;    // (entries of K) places among the values
+    int32_t *k_place; // (entries of K) places among the values
     int32_t *map;
     int32_t *start, *index; // the lower triangle by columns
     double *value;
@@ -52,7 +52,8 @@ void qpc_normal_destroy(qpc_normal *s) {
     qpc_free(s);
 }
 
-/// Where column j of the lower triangle of K is stored: rows from..from + count - 1 (a band), or row[].
+/// Where column j of the lower triangle of K is stored: rows from..from + count - 1 (a band), or
+/// row[].
 static inline int32_t k_column(const qpc_linsys *K, int32_t j, const int32_t **row) {
     if (K->kind == QPC_LINSYS_SPARSE) {
         *row = K->row + K->start[j];
@@ -167,7 +168,8 @@ static qpc_status make_pattern(builder *b, qpc_error *err) {
         s->start[j] = (int32_t)total;
         total += gather(b, j, NULL);
         if (total > INT32_MAX)
-            return qpc_fail(err, QPC_ERR_LIMIT, "the normal equations of %d unknowns have 2^31 entries or more", n);
+            return qpc_fail(err, QPC_ERR_LIMIT,
+                            "the normal equations of %d unknowns have 2^31 entries or more", n);
     }
     s->start[n] = (int32_t)total;
     s->index = qpc_alloc_array((size_t)total, sizeof *s->index);
@@ -206,7 +208,8 @@ static void make_maps(const builder *b) {
         look_up(s, j);
         const int32_t *row;
         int32_t in_k = k_column(b->qp->sys, j, &row);
-        for (int32_t k = 0; k < in_k; k++) s->k_place[at_k++] = s->place[row != NULL ? row[k] : j + k];
+        for (int32_t k = 0; k < in_k; k++)
+            s->k_place[at_k++] = s->place[row != NULL ? row[k] : j + k];
         for (int32_t k = b->first[j]; k < b->first[j + 1]; k++) {
             const group *g = &s->groups[b->of[k]];
             if (g->width >= WIDE) continue;
@@ -219,7 +222,8 @@ static void make_maps(const builder *b) {
     }
 }
 
-qpc_status qpc_normal_create(const qpc_qp *qp, const uint8_t *use, qpc_normal **ret, qpc_error *err) {
+qpc_status qpc_normal_create(const qpc_qp *qp, const uint8_t *use, qpc_normal **ret,
+                             qpc_error *err) {
     size_t n = (size_t)qp->n, m = (size_t)qp->m;
     int32_t *first = NULL, *of = NULL, *at = NULL;
     int64_t k_entries;
@@ -233,7 +237,8 @@ qpc_status qpc_normal_create(const qpc_qp *qp, const uint8_t *use, qpc_normal **
     s->start = qpc_alloc_array(n + 1, sizeof *s->start);
     s->place = qpc_alloc_array(n, sizeof *s->place);
     s->k_place = qpc_alloc_array((size_t)k_entries, sizeof *s->k_place);
-    if (s->row == NULL || s->groups == NULL || s->start == NULL || s->place == NULL || s->k_place == NULL)
+    if (s->row == NULL || s->groups == NULL || s->start == NULL || s->place == NULL ||
+        s->k_place == NULL)
         goto out;
     int64_t map = make_groups(s, qp, use);
     size_t widest = (size_t)s->widest, most = (size_t)s->most_rows;
@@ -258,12 +263,14 @@ out:
     }
     qpc_normal_destroy(s);
     if (st != QPC_ERR_MEMORY) return st;
-    return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the normal equations of %d unknowns and %d rows",
-                    qp->n, qp->m);
+    return qpc_fail(err, QPC_ERR_MEMORY,
+                    "out of memory for the normal equations of %d unknowns and %d rows", qp->n,
+                    qp->m);
 }
 
 /// The group's rows of weight other than zero, times the root of it; their number.
-static int32_t scale_rows(const qpc_normal *s, const qpc_qp *qp, const group *g, const double *weight) {
+static int32_t scale_rows(const qpc_normal *s, const qpc_qp *qp, const group *g,
+                          const double *weight) {
     int32_t rows = 0;
     for (int32_t r = 0; r < g->rows; r++) {
         int32_t i = s->row[g->first + r];
@@ -320,15 +327,19 @@ static void add_wide(qpc_normal *s, const qpc_qp *qp, const group *g, const doub
     }
 }
 
-qpc_status qpc_normal_factor(qpc_normal *s, const qpc_qp *qp, const double *weight, qpc_error *err) {
+qpc_status qpc_normal_factor(qpc_normal *s, const qpc_qp *qp, const double *weight,
+                             qpc_error *err) {
     const qpc_linsys *K = qp->sys;
-    if (QPC_NEVER(qp->n != s->n)) return qpc_fail(err, QPC_ERR_INTERNAL, "normal equations of another size");
+    if (QPC_NEVER(qp->n != s->n))
+        return qpc_fail(err, QPC_ERR_INTERNAL, "normal equations of another size");
     if (s->start[s->n] > 0) memset(s->value, 0, (size_t)s->start[s->n] * sizeof *s->value);
     int64_t at_k = 0;
     for (int32_t j = 0; j < s->n; j++) {
         const int32_t *row;
         int32_t in_k = k_column(K, j, &row);
-        const double *value = row != NULL ? K->value + K->start[j] : K->band + (int64_t)j * (K->bandwidth + 1) + K->bandwidth;
+        const double *value = row != NULL
+                                  ? K->value + K->start[j]
+                                  : K->band + (int64_t)j * (K->bandwidth + 1) + K->bandwidth;
         int64_t step = row != NULL ? 1 : K->bandwidth; // down a column of the band
         for (int32_t k = 0; k < in_k; k++) s->value[s->k_place[at_k++]] = value[k * step];
     }

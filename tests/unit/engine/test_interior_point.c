@@ -1,5 +1,5 @@
-/// Interior point: the instance files, LCPs, walls, rows that contradict, limits and faults; and the
-/// engines that `auto` picks where K is not banded.
+/// Interior point: the instance files, LCPs, walls, rows that contradict, limits and faults; and
+/// the engines that `auto` picks where K is not banded.
 #include "tests/support/instances.h"
 
 #include "bench/wall.h"
@@ -53,9 +53,10 @@ static void every_instance_has_its_stored_solution(void **state) {
 
 static void impacts_of_rigid_bodies_are_solved(void **state) {
     (void)state;
-    const char *const names[] = {"ball_floor",  "box_floor4",      "box_tilted16", "box_tilted4", "cradle20_r100",
-                                 "cradle3",     "cradle5_half",    "funnel12",     "pile4",       "rack5",
-                                 "rack5_off",   "separating",      "stack20",      "stack5_1e4"};
+    const char *const names[] = {"ball_floor",    "box_floor4", "box_tilted16", "box_tilted4",
+                                 "cradle20_r100", "cradle3",    "cradle5_half", "funnel12",
+                                 "pile4",         "rack5",      "rack5_off",    "separating",
+                                 "stack20",       "stack5_1e4"};
     const qpc_solver_id ids[] = {QPC_SOLVER_INTERIOR_POINT, QPC_SOLVER_AUTO};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         qpb_any a;
@@ -131,8 +132,8 @@ static double uniform(void) { // in [-1, 1)
     return (double)(int64_t)(seed >> 11) / (double)(1LL << 52) - 1;
 }
 
-/// K diagonally dominant, masses over six decades; rows feasible at a random point, many tight there,
-/// copied, summed, scaled by 1e-6 to 1e6; a few equalities, dependent ones among them.
+/// K diagonally dominant, masses over six decades; rows feasible at a random point, many tight
+/// there, copied, summed, scaled by 1e-6 to 1e6; a few equalities, dependent ones among them.
 static const qpc_qp *random_qp(uint64_t s) {
     seed = s * 7919 + 1;
     int32_t n = 3 + (int32_t)((uniform() + 1) * 20), m = 2 + (int32_t)((uniform() + 1) * 40);
@@ -164,9 +165,11 @@ static const qpc_qp *random_qp(uint64_t s) {
         if (i > 2 && uniform() > 0.3) {
             int32_t a = (int32_t)((uniform() + 1) / 2 * i), b = (int32_t)((uniform() + 1) / 2 * i);
             double share = uniform() > 0 ? uniform() / scale[b] : 0;
-            for (int32_t j = 0; j < n; j++) small.J[i][j] = scale[i] * (small.J[a][j] / scale[a] + share * small.J[b][j]);
+            for (int32_t j = 0; j < n; j++)
+                small.J[i][j] = scale[i] * (small.J[a][j] / scale[a] + share * small.J[b][j]);
         } else {
-            for (int32_t k = 0; k < 4; k++) small.J[i][(int32_t)((uniform() + 1) / 2 * n)] = scale[i] * uniform();
+            for (int32_t k = 0; k < 4; k++)
+                small.J[i][(int32_t)((uniform() + 1) / 2 * n)] = scale[i] * uniform();
         }
         for (int32_t j = 0; j < n; j++) c += small.J[i][j] * point[j];
         small.c[i] = c + (small.equality[i] || uniform() > 0 ? 0 : 0.1 * scale[i]);
@@ -181,7 +184,8 @@ static void agrees_with_active_set_on_random_rows(void **state) {
     int32_t solved = 0, agreed = 0;
     for (uint64_t s = 0; s < 400; s++) {
         const qpc_qp *qp = random_qp(s);
-        double x[SMALLQP_N], y[SMALLQP_N], l[SMALLQP_M] = {0}, k[SMALLQP_M] = {0}, d[SMALLQP_N], e[SMALLQP_N];
+        double x[SMALLQP_N], y[SMALLQP_N], l[SMALLQP_M] = {0}, k[SMALLQP_M] = {0}, d[SMALLQP_N],
+                                           e[SMALLQP_N];
         qpc_solver_report r = solve(QPC_SOLVER_INTERIOR_POINT, qp, x, l);
         qpc_solver_report a = solve(QPC_SOLVER_ACTIVE_SET, qp, y, k);
         qpc_error err = {0};
@@ -197,7 +201,8 @@ static void agrees_with_active_set_on_random_rows(void **state) {
         for (int32_t i = 0; i < qp->n; i++) d[i] = x[i] - y[i];
         qpc_linsys_multiply(qp->sys, d, e);
         for (int32_t i = 0; i < qp->n; i++) miss += d[i] * e[i];
-        if (!(sqrt(miss) <= 1e-8 * c.scale)) fail_msg("seed %d: %g apart", (int)s, sqrt(miss) / c.scale);
+        if (!(sqrt(miss) <= 1e-8 * c.scale))
+            fail_msg("seed %d: %g apart", (int)s, sqrt(miss) / c.scale);
         agreed++;
     }
     if (solved < 390 || agreed < 390) fail_msg("%d solved, %d agreed", solved, agreed);
@@ -220,7 +225,8 @@ static void scaling_and_order_of_rows_do_not_move_the_solution(void **state) {
     assert_int_equal(solve(QPC_SOLVER_INTERIOR_POINT, &p.qp, y, l).outcome, QPC_OUTCOME_OPTIMAL);
     assert_true(qpb_distance(&p, x, y) <= 1e-10);
     // Back to front.
-    int32_t at = 0, *start = calloc((size_t)m + 1, sizeof *start), *column = calloc((size_t)p.row_start[m], sizeof *column);
+    int32_t at = 0, *start = calloc((size_t)m + 1, sizeof *start),
+            *column = calloc((size_t)p.row_start[m], sizeof *column);
     double *value = zeros(p.row_start[m]), *c = zeros(m);
     uint8_t *equality = calloc((size_t)m + 1, 1);
     for (int32_t i = 0; i < m; i++) {
@@ -323,7 +329,8 @@ static void auto_takes_the_engine_that_fits(void **state) {
     free(y);
     // The same wall with a row that no other agrees with: proved, whoever began.
     int32_t last = g.qp.m - 1;
-    for (int32_t k = g.row_start[last], from = g.row_start[last - 8]; k < g.row_start[last + 1]; k++, from++) {
+    for (int32_t k = g.row_start[last], from = g.row_start[last - 8]; k < g.row_start[last + 1];
+         k++, from++) {
         g.column[k] = g.column[from];
         g.value[k] = -g.value[from];
     }
@@ -382,7 +389,8 @@ static void nothing_leaks_when_memory_runs_out(void **state) {
     double *x = zeros(g.qp.n), *l = zeros(g.qp.m);
     for (int32_t e = 0; e < 2; e++) {
         int64_t live = qpc_mem_live_blocks();
-        // Every allocation up to the first factor, then with growing strides: there are hundreds in CHOLMOD.
+        // Every allocation up to the first factor, then with growing strides: there are hundreds in
+        // CHOLMOD.
         for (uint64_t nth = 1; nth < 100000; nth += nth < 40 ? 1 : nth / 8) {
             qpc_arena own = {0};
             qpc_error err = {0};

@@ -46,7 +46,8 @@ static void store_k(bool sparse) {
     else
         assert_ok(qpc_linsys_resize(&t.sys, t.n, width, &err), &err);
     for (int32_t j = 0; j < t.n; j++)
-        for (int32_t k = start[j]; k < start[j + 1]; k++) *qpc_linsys_entry(&t.sys, row[k], j) = t.K[row[k]][j];
+        for (int32_t k = start[j]; k < start[j + 1]; k++)
+            *qpc_linsys_entry(&t.sys, row[k], j) = t.K[row[k]][j];
 }
 
 static void fill_k(void) {
@@ -74,11 +75,18 @@ static void fill_j(void) {
         }
     }
     t.row_start[t.m] = at;
-    t.qp = (qpc_qp){.n = t.n, .m = t.m, .sys = &t.sys, .b = t.b, .row_start = t.row_start,
-                    .column = t.column, .value = t.value, .c = t.c};
+    t.qp = (qpc_qp){.n = t.n,
+                    .m = t.m,
+                    .sys = &t.sys,
+                    .b = t.b,
+                    .row_start = t.row_start,
+                    .column = t.column,
+                    .value = t.value,
+                    .c = t.c};
 }
 
-/// Rows of few entries, of the same columns as the row before, empty ones, and from `dense` on full or half full.
+/// Rows of few entries, of the same columns as the row before, empty ones, and from `dense` on full
+/// or half full.
 static void make(int32_t n, int32_t m, int32_t band, int32_t dense, bool sparse) {
     t.n = n;
     t.m = m;
@@ -145,7 +153,7 @@ static void factors_agree_with_dense_sums(void **state) {
         assert_true(qpc_normal_operations(normal) >= t.n);
         check_factor(normal, with_use);
         check_factor(normal, with_use); // other weights
-        fill_k();                        // other values
+        fill_k();                       // other values
         store_k(sparse);
         fill_j();
         check_factor(normal, with_use);
@@ -222,7 +230,8 @@ static void nothing_leaks_when_memory_runs_out(void **state) {
             qpc_status st = qpc_normal_create(&t.qp, NULL, &normal, &err);
             if (st == QPC_OK) st = qpc_normal_factor(normal, &t.qp, t.weight, &err);
             if (st == QPC_OK) st = qpc_normal_solve(normal, x, x, &err);
-            // The analysis may do without what one of its attempts wanted: it goes on with another then.
+            // The analysis may do without what one of its attempts wanted: it goes on with another
+            // then.
             qpc_mem_disarm();
             assert_true(st == QPC_OK || (st == QPC_ERR_MEMORY && qpc_mem_failed()));
             if (st == QPC_OK) check_factor(normal, false);
