@@ -4,6 +4,7 @@
 #include "base/mem.h"
 
 #include <cblas.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <suitesparse/cholmod.h>
@@ -20,7 +21,26 @@ struct qpc_factor {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+// CHOLMOD may have been built with OpenMP: its threads would spin beside the workers. With no level of
+// parallel regions allowed they all run on the calling thread; the setting is a thread's own.
+static int (*omp_levels)(void);
+static void (*omp_set_levels)(int);
+
+static int keep_to_this_thread(void) {
+    if (omp_levels == NULL || omp_set_levels == NULL) return -1;
+    int levels = omp_levels();
+    omp_set_levels(0);
+    return levels;
+}
+
+static void let_go(int levels) {
+    if (levels >= 0) omp_set_levels(levels);
+}
+
 static void set_up(void) {
+    void *get = dlsym(RTLD_DEFAULT, "omp_get_max_active_levels"), *set = dlsym(RTLD_DEFAULT, "omp_set_max_active_levels");
+    memcpy(&omp_levels, &get, sizeof get);
+    memcpy(&omp_set_levels, &set, sizeof set);
     // CHOLMOD asks through these for everything; BLAS threads of its own would fight with the workers
     // and sum in another order.
     SuiteSparse_config.malloc_func = qpc_alloc;
@@ -84,7 +104,9 @@ qpc_status qpc_factor_refill(qpc_factor *f, const double *value, int32_t *ret_ba
     if (ret_bad != NULL) *ret_bad = -1;
     if (start[n] > 0) memcpy(f->A->x, value, (size_t)start[n] * sizeof *value);
     f->common.status = CHOLMOD_OK;
+    int levels = keep_to_this_thread();
     int done = cholmod_factorize(f->A, f->L, &f->common);
+    let_go(levels);
     if (f->common.status == CHOLMOD_NOT_POSDEF || (done && f->L->minor < f->A->nrow)) {
         const int32_t *order = f->L->Perm;
         int32_t bad = order != NULL ? order[f->L->minor] : (int32_t)f->L->minor;
