@@ -2,6 +2,7 @@
 /// gradients, a falling sheet, the certificate without a factor.
 #include "engine/dynamics/blocks.h"
 #include "tests/support/drape.h"
+#include "engine/solver/work.h"
 #include "tests/support/instances.h"
 
 #include "tests/support/faults.h"
@@ -70,12 +71,19 @@ static void every_instance_is_solved_with_a_sparse_matrix(void **state) {
 
 static void sheets_are_solved_by_either_way(void **state) {
     (void)state;
+    int32_t went = 0;
     for (int32_t k = 0; sheets[k] != NULL; k++) {
         qpb_problem p;
         load(sheets[k], &p);
         assert_non_null(p.sys.blocks);
         qpc_solver_report by_cg = check_instance(&p);
-        assert_true(by_cg.cg_steps > 0);
+        print_message("%s: %d steps of conjugate gradients\n", sheets[k], by_cg.cg_steps);
+        if (by_cg.cg_steps == 0) { // a small factor costs less
+            assert_false(qpc_alm_pcg_pays(&p.sys));
+            qpb_free(&p);
+            continue;
+        }
+        went++;
         bool heavy = strcmp(sheets[k], "cloth_3x10_heavy") == 0; // ends with a factor
         assert_true((by_cg.factorizations > 0) == heavy);
         forbid_cg(&p.sys);
@@ -84,6 +92,7 @@ static void sheets_are_solved_by_either_way(void **state) {
         assert_true(by_factor.factorizations > 0);
         qpb_free(&p);
     }
+    assert_true(went >= 1);
 }
 
 enum { SIDE = 24, STEPS = 45 };
