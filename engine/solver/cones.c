@@ -1,9 +1,9 @@
 /// Coulomb friction in algebraic form, u = W r + q: the public entry, its residuals, and the order of methods.
 ///
 /// Exact: Newton from the warm start; then interior point with De Saxce's fixed point, Newton whenever two more
-/// digits are gained; then the same with De Saxce's derivative; then both from other starting points. Every
-/// iterate is judged by the natural residual alone and the best is returned. The residuals of a report are
-/// computed from W, q and r as they came in. Worker thread of the world; memory from the arena: two to four
+/// digits are gained; then the same with De Saxce's derivative; then the fixed point with its convex problems solved
+/// to the end; then the first two from other starting points. Every iterate is judged by the natural residual alone
+/// and the best is returned. The residuals of a report are computed from W, q and r as they came in. Worker thread of the world; memory from the arena: two to four
 /// dense matrices of the order of the problem.
 #include "engine/solver/cones.h"
 
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30, SMALL = 60 };
+enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30, SMALL = 60, FOLLOWED = 2, ROUND_SIZE = 400 };
 
 /// What Newton aims at beyond the tolerance: sticking contacts stand still to round-off.
 static const double FINE = 1e-15;
@@ -55,6 +55,23 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, bool deriv
     return status;
 }
 
+/// The fixed point solved to the end; the more damped the longer.
+static qpc_status go_round(const qpc_cone_problem *p, double tolerance, int32_t max_steps, qpc_arena *arena,
+                           best *found, int32_t *ret_outers, int32_t *ret_newton, qpc_error *err) {
+    static const struct {
+        double damping;
+        int32_t most;
+    } tries[] = {{0.5, 45}, {0.2, 60}, {1, 30}};
+    int32_t limit = p->size <= ROUND_SIZE ? 1000 : 12; // outer steps of large problems take too long
+    qpc_status status = QPC_OK;
+    for (size_t i = 0; i < sizeof tries / sizeof *tries && status == QPC_OK; i++) {
+        if (found->norm <= tolerance || *ret_newton >= max_steps) break;
+        status = qpc_cone_fixed_point(p, tries[i].damping, tries[i].most < limit ? tries[i].most : limit, FINE,
+                                      tolerance, arena, found->x, &found->norm, ret_outers, ret_newton, err);
+    }
+    return status;
+}
+
 qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t max_steps,
                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
                           int32_t *ret_newton, qpc_error *err) {
@@ -78,6 +95,10 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     if (status == QPC_OK) keep(&found, x, norm);
     for (size_t s = 0; s < sizeof starts / sizeof *starts && status == QPC_OK; s++) {
         if (found.norm <= tolerance || *ret_newton >= max_steps) break;
+        if (s == FOLLOWED) {
+            status = go_round(p, tolerance, max_steps, arena, &found, ret_outers, ret_newton, err);
+            if (status != QPC_OK || found.norm <= tolerance) break;
+        }
         status = from_start(p, starts[s].start, starts[s].derivative, tolerance, max_steps, arena, x,
                             &found, ret_outers, ret_newton, err);
     }

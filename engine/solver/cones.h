@@ -60,6 +60,7 @@ typedef struct qpc_interior {
     double gap, residual;
     int32_t iterations, idle;
     double best;         // least natural residual so far, of
+    const double *given; // (count) |y_T| to take, NULL: that of the iterate
     double *best_x;      // (size), in the problem's metric
     double *A, *matrix;  // (size x size) D^-1 A D^-1, D = (mu, 1, 1) on contacts
     double *inverse;     // (size) 1 / D
@@ -70,6 +71,15 @@ qpc_status qpc_interior_init(qpc_interior *interior, const qpc_cone_problem *pro
 /// Iterate until the natural residual of x (out) is <= target. *ret_stuck: it does not get further.
 qpc_status qpc_interior_run(qpc_interior *interior, const qpc_cone_problem *problem, double target,
                             qpc_arena *arena, double *x, bool *ret_stuck, qpc_error *err);
+
+/// One convex problem, with the |y_T| given, as far as doubles carry it. x: out.
+qpc_status qpc_interior_converge(qpc_interior *interior, const qpc_cone_problem *problem, qpc_arena *arena, double *x,
+                                 qpc_error *err);
+/// De Saxce's fixed point with its convex problems solved to the end, moving by `damping` of the way: the last resort,
+/// where all of the above go round in circles. x: best iterate in and out; counts are added to.
+qpc_status qpc_cone_fixed_point(const qpc_cone_problem *problem, double damping, int32_t most, double goal,
+                                double tolerance, qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
+                                int32_t *ret_newton, qpc_error *err);
 
 /// All of it: Newton from x, then interior point and Newton in turn. x: warm start in, best iterate out.
 qpc_status qpc_cone_solve(const qpc_cone_problem *problem, double tolerance, int32_t max_steps,
