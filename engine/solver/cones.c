@@ -46,7 +46,8 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, bool deriv
                                  err);
         if (status != QPC_OK) break;
         keep(found, x, norm);
-        if (found->norm <= tolerance || stuck || *ret_newton >= max_steps) break;
+        // A little beyond the tolerance while it is cheap: the report measures in the units that came in.
+        if (found->norm <= 0.1 * tolerance || stuck || *ret_newton >= max_steps) break;
         while (target > interior.best) target *= 1e-2;
         target *= 1e2;
     }

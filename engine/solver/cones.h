@@ -62,8 +62,8 @@ typedef struct qpc_interior {
     double best;         // least natural residual so far, of
     const double *given; // (count) |y_T| to take, NULL: that of the iterate
     double *best_x;      // (size), in the problem's metric
-    double *A, *matrix;  // (size x size) D^-1 A D^-1, D = (mu, 1, 1) on contacts
-    double *inverse;     // (size) 1 / D
+    double *matrix;      // (size x size) D^-1 A D^-1 + H^2
+    double *inverse;     // (size) 1 / D, D = (mu, 1, 1) on contacts
     int *pivots;
 } qpc_interior;
 qpc_status qpc_interior_init(qpc_interior *interior, const qpc_cone_problem *problem, double start,

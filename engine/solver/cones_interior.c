@@ -126,10 +126,9 @@ qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double
     in->best_x = qpc_arena_array(arena, n, sizeof *in->best_x);
     in->inverse = qpc_arena_array(arena, n, sizeof *in->inverse);
     in->pivots = qpc_arena_array(arena, n, sizeof *in->pivots);
-    in->A = qpc_arena_array(arena, n * n, sizeof *in->A);
     in->matrix = qpc_arena_array(arena, n * n, sizeof *in->matrix);
     if (in->x == NULL || in->y == NULL || in->best_x == NULL || in->inverse == NULL ||
-        in->pivots == NULL || in->A == NULL || in->matrix == NULL)
+        in->pivots == NULL || in->matrix == NULL)
         return QPC_CONE_MEMORY(err, p);
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k];
@@ -146,9 +145,6 @@ qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double
             skew = d > skew ? d : skew;
         }
     in->symmetric = !derivative && skew <= 1e-12; // blocks have lambda_max = 1
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++)
-            in->A[i * n + j] = p->A[i * n + j] * in->inverse[i] * in->inverse[j];
     return QPC_OK;
 }
 
@@ -156,8 +152,13 @@ qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double
 static double residuals(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
     int32_t n = p->size, cones = 0;
     double gap = 0, sum = 0;
-    for (int32_t i = 0; i < n; i++) s->residual[i] = in->y[i] - p->p[i] * in->inverse[i];
-    cblas_dgemv(CblasRowMajor, CblasNoTrans, n, n, -1, in->A, n, in->x, 1, 1, s->residual, 1);
+    // D^-1 A D^-1 is not stored: A takes D^-1 x.
+    for (int32_t i = 0; i < n; i++) {
+        s->back[i] = in->inverse[i] * in->x[i];
+        s->residual[i] = p->p[i];
+    }
+    cblas_dgemv(CblasRowMajor, CblasNoTrans, n, n, 1, p->A, n, s->back, 1, 1, s->residual, 1);
+    for (int32_t i = 0; i < n; i++) s->residual[i] = in->y[i] - in->inverse[i] * s->residual[i];
     for (int32_t k = 0; k < p->count; k++) {
         for (int32_t i = p->at[k]; i < p->at[k + 1]; i++) gap += in->x[i] * in->y[i];
         cones += p->kind[k] != QPC_BLOCK_FREE;
@@ -184,7 +185,9 @@ static double residuals(qpc_interior *in, const qpc_cone_problem *p, scratch *s)
 /// A + H^2 (and the derivative of g) into the matrix, by rows.
 static void fill(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
     size_t n = (size_t)p->size;
-    memcpy(in->matrix, in->A, n * n * sizeof *in->A);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            in->matrix[i * n + j] = p->A[i * n + j] * in->inverse[i] * in->inverse[j];
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k], size = p->at[k + 1] - i;
         double *row = in->matrix + (size_t)i * n;

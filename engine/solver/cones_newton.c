@@ -19,7 +19,7 @@ typedef struct newton {
     qpc_natural here, there;
     int32_t *active, *owner;     // (size) unknowns of blocks that are not open, and their blocks
     int32_t count;
-    double *matrix, *copy, *squared; // (count x count); copy: the matrix before it is factored
+    double *matrix, *copy, *squared; // (count x count); copy: before it is factored, for squared; patient only
     double *step, *trial, *rhs;  // (size)
     int *pivots;
     bool patient;                // Levenberg steps where Newton's fail
@@ -129,9 +129,9 @@ static bool make_room(newton *w, qpc_arena *arena) {
     size_t n = (size_t)(w->count < w->problem->size * 3 / 4 ? w->count * 5 / 4 : w->problem->size);
     if (n < (size_t)w->count) n = (size_t)w->count;
     w->matrix = qpc_arena_array(arena, n * n, sizeof *w->matrix);
-    w->copy = qpc_arena_array(arena, n * n, sizeof *w->copy);
+    w->copy = w->patient ? qpc_arena_array(arena, n * n, sizeof *w->copy) : NULL;
     w->squared = NULL;
-    if (w->matrix == NULL || w->copy == NULL) return false;
+    if (w->matrix == NULL || (w->patient && w->copy == NULL)) return false;
     w->room = (int32_t)n;
     return true;
 }
@@ -179,7 +179,7 @@ static bool advance(newton *w, const double *x, qpc_arena *arena, bool *ret_memo
     fill(w);
     fill_rhs(w);
     size_t bytes = (size_t)w->count * (size_t)w->count * sizeof *w->matrix;
-    memcpy(w->copy, w->matrix, bytes);
+    if (w->patient) memcpy(w->copy, w->matrix, bytes);
     double *d = w->there.f;
     memcpy(d, w->rhs, (size_t)w->count * sizeof *d);
     if (w->count == 0 || qpc_lu_solve(w->count, w->matrix, true, w->pivots, d, false)) {
