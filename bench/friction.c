@@ -2,13 +2,13 @@
 ///
 ///     bench_friction COMMIT [FILE.qpb ...]
 ///
-/// CSV on standard output: per problem the residual, exact counts and thread CPU time (best of the repeats that
-/// fit into about a second), exact and staggered. A wall of R x R bricks (6 unknowns each, 4 points to what is
-/// below, hyperstatic) is pushed sideways under its weight, mu 0.5.
+/// CSV on standard output: per problem the residual, exact counts and thread CPU time (best of the
+/// repeats that fit into about a second), exact and staggered. A wall of R x R bricks (6 unknowns
+/// each, 4 points to what is below, hyperstatic) is pushed sideways under its weight, mu 0.5.
+#include "engine/solver/friction.h"
 #include "base/mem.h"
 #include "bench/machine.h"
 #include "bench/timing.h"
-#include "engine/solver/friction.h"
 #include "tests/support/cones.h"
 
 #include <math.h>
@@ -37,10 +37,11 @@ static void run(const char *name, const qpc_cones *cones, qpc_friction_mode mode
         if (t < best) best = t;
         qpc_arena_reset(&arena);
     }
-    printf("%s,%s,%s,%s,%s,%d,%d,%.3e,%.3e,%.3e,%d,%d,%d,%d,%d,%d,%.3f\n", cpu, bench_compiler(), commit, name,
-           mode == QPC_FRICTION_EXACT ? "exact" : "staggered", cones->count, report.converged,
-           cones_natural(cones, r), report.penetration, report.dissipation_defect, report.iterations,
-           report.outers, report.newton, report.sticking, report.sliding, report.open, best);
+    printf("%s,%s,%s,%s,%s,%d,%d,%.3e,%.3e,%.3e,%d,%d,%d,%d,%d,%d,%.3f\n", cpu, bench_compiler(),
+           commit, name, mode == QPC_FRICTION_EXACT ? "exact" : "staggered", cones->count,
+           report.converged, cones_natural(cones, r), report.penetration, report.dissipation_defect,
+           report.iterations, report.outers, report.newton, report.sticking, report.sliding,
+           report.open, best);
     fflush(stdout);
     free(r);
     qpc_arena_fini(&arena);
@@ -144,8 +145,12 @@ static void run_wall(int32_t rows, bool staggered) {
     char name[32];
     wall_make(&w, rows);
     wall_condense(&w);
-    qpc_cones cones = {.count = w.contacts, .start = w.start, .column = w.column, .value = w.value,
-                       .q = w.q, .mu = w.mu};
+    qpc_cones cones = {.count = w.contacts,
+                       .start = w.start,
+                       .column = w.column,
+                       .value = w.value,
+                       .q = w.q,
+                       .mu = w.mu};
     (void)snprintf(name, sizeof name, "wall_%dx%d", rows, rows);
     run(name, &cones, QPC_FRICTION_EXACT);
     if (staggered) run(name, &cones, QPC_FRICTION_STAGGERED);
@@ -161,7 +166,8 @@ static void run_wall(int32_t rows, bool staggered) {
 int main(int argc, char **argv) {
     bench_cpu(cpu, sizeof cpu);
     commit = argc > 1 ? argv[1] : "unknown";
-    printf("cpu,compiler,commit,problem,mode,contacts,converged,natural,penetration,dissipation_defect,"
+    printf("cpu,compiler,commit,problem,mode,contacts,converged,natural,penetration,dissipation_"
+           "defect,"
            "iterations,outers,newton,sticking,sliding,open,ms\n");
     for (int i = 2; i < argc; i++) {
         cones_file f;

@@ -1,17 +1,21 @@
-/// Coulomb friction in algebraic form, u = W r + q: the public entry, its residuals, and the order of methods.
+/// Coulomb friction in algebraic form, u = W r + q: the public entry, its residuals, and the order
+/// of methods.
 ///
-/// Exact: Newton from the warm start; then interior point with De Saxce's fixed point, Newton whenever two more
-/// digits are gained; then the same with De Saxce's derivative; then the fixed point with its convex problems solved
-/// to the end; then the first two from other starting points. Every iterate is judged by the natural residual alone
-/// and the best is returned. The residuals of a report are computed from W, q and r as they came in. Worker thread of the world; memory from the arena: two to four
-/// dense matrices of the order of the problem.
+/// Exact: Newton from the warm start; sweeps and Newton in turn; then interior point with De
+/// Saxce's fixed point, Newton whenever two more digits are gained; then the same with De Saxce's
+/// derivative; then the fixed point with its convex problems solved to the end; then many more
+/// sweeps; then the interior point from other starting points. Every iterate is judged by the
+/// natural residual alone and the best is returned. The residuals of a report are computed from W,
+/// q and r as they came in. Worker thread of the world; memory from the arena: two to four dense
+/// matrices of the order of the problem.
 #include "engine/solver/cones.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30, SMALL = 60, FOLLOWED = 2, ROUND_SIZE = 400 };
+enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30, SMALL = 60 };
+enum { FOLLOWED = 2, ROUND_SIZE = 400, SWEEPS = 250, FIRST_ROUNDS = 8, MANY_ROUNDS = 40 };
 
 /// What Newton aims at beyond the tolerance: sticking contacts stand still to round-off.
 static const double FINE = 1e-15;
@@ -28,12 +32,13 @@ static void keep(best *b, const double *x, double norm) {
 }
 
 /// Interior point from one starting point, handing over to Newton on its way.
-static qpc_status from_start(const qpc_cone_problem *p, double start, bool derivative, double tolerance,
-                             int32_t max_steps, qpc_arena *arena, double *x, best *found,
-                             int32_t *ret_outers, int32_t *ret_newton, qpc_error *err) {
+static qpc_status from_start(const qpc_cone_problem *p, double start, double follow,
+                             double tolerance, int32_t max_steps, qpc_arena *arena, double *x,
+                             best *found, int32_t *ret_outers, int32_t *ret_newton,
+                             qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_interior interior;
-    qpc_status status = qpc_interior_init(&interior, p, start, derivative, arena, err);
+    qpc_status status = qpc_interior_init(&interior, p, start, follow, arena, err);
     bool stuck = false;
     for (double target = 1e-4; status == QPC_OK && target > 1e-15; target *= 1e-2) {
         status = qpc_interior_run(&interior, p, target, arena, x, &stuck, err);
@@ -42,11 +47,12 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, bool deriv
         double norm = DBL_MAX;
         int32_t left = max_steps - *ret_newton;
         status = qpc_cone_newton(p, FINE, tolerance, stuck || target < 1e-7,
-                                 left < POLISH_STEPS ? left : POLISH_STEPS, arena, x, &norm, ret_newton,
-                                 err);
+                                 left < POLISH_STEPS ? left : POLISH_STEPS, arena, x, &norm,
+                                 ret_newton, err);
         if (status != QPC_OK) break;
         keep(found, x, norm);
-        // A little beyond the tolerance while it is cheap: the report measures in the units that came in.
+        // A little beyond the tolerance while it is cheap: the report measures in the units that
+        // came in.
         if (found->norm <= 0.1 * tolerance || stuck || *ret_newton >= max_steps) break;
         while (target > interior.best) target *= 1e-2;
         target *= 1e2;
@@ -56,30 +62,40 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, bool deriv
     return status;
 }
 
-/// The fixed point solved to the end; the more damped the longer.
-static qpc_status go_round(const qpc_cone_problem *p, double tolerance, int32_t max_steps, qpc_arena *arena,
-                           best *found, int32_t *ret_outers, int32_t *ret_newton, qpc_error *err) {
+/// What is tried before a start of the interior point: sweeps before the first; before the third
+/// the fixed point solved to the end, the more damped the longer, then many more sweeps.
+static qpc_status between(const qpc_cone_problem *p, int32_t place, double tolerance,
+                          int32_t max_steps, qpc_arena *arena, best *found, int32_t *ret_outers,
+                          int32_t *ret_newton, qpc_error *err) {
     static const struct {
         double damping;
         int32_t most;
     } tries[] = {{0.5, 45}, {0.2, 60}, {1, 30}};
-    int32_t limit = p->size <= ROUND_SIZE ? 1000 : 12; // outer steps of large problems take too long
+    double enough = 0.9 * tolerance;
+    if (place == 0)
+        return qpc_cone_sweep(p, FIRST_ROUNDS, SWEEPS, FINE, enough, arena, found->x, &found->norm,
+                              ret_outers, ret_newton, err);
+    if (place != FOLLOWED) return QPC_OK;
+    // Outer steps of a large problem take too long.
+    int32_t limit = p->size <= ROUND_SIZE ? 1000 : 12;
     qpc_status status = QPC_OK;
     for (size_t i = 0; i < sizeof tries / sizeof *tries && status == QPC_OK; i++) {
-        if (found->norm <= tolerance || *ret_newton >= max_steps) break;
-        status = qpc_cone_fixed_point(p, tries[i].damping, tries[i].most < limit ? tries[i].most : limit, FINE,
-                                      tolerance, arena, found->x, &found->norm, ret_outers, ret_newton, err);
+        if (found->norm <= enough || *ret_newton >= max_steps) return status;
+        status = qpc_cone_fixed_point(p, tries[i].damping,
+                                      tries[i].most < limit ? tries[i].most : limit, FINE, enough,
+                                      arena, found->x, &found->norm, ret_outers, ret_newton, err);
     }
-    return status;
+    if (status != QPC_OK || found->norm <= enough || *ret_newton >= max_steps) return status;
+    return qpc_cone_sweep(p, MANY_ROUNDS, 2 * SWEEPS, FINE, enough, arena, found->x, &found->norm,
+                          ret_outers, ret_newton, err);
 }
 
 qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t max_steps,
                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
                           int32_t *ret_newton, qpc_error *err) {
     static const struct {
-        double start;
-        bool derivative;
-    } starts[] = {{1, false}, {1, true}, {30, true}, {0.03, true}, {30, false}, {0.03, false}, {1e3, true}};
+        double start, follow;
+    } starts[] = {{1, 1}, {1, 0}, {30, 0}, {0.03, 0}, {1, 0.3}, {30, 1}, {0.03, 0.1}};
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t size = (size_t)p->size;
     best found = {.x = qpc_arena_array(arena, size, sizeof *x), .norm = DBL_MAX, .size = size};
@@ -90,17 +106,16 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     double norm = DBL_MAX;
     int32_t steps = warm ? WARM_STEPS : COLD_STEPS;
     if (max_steps <= 0) max_steps = 1000;
-    qpc_status status = qpc_cone_newton(p, FINE, tolerance, warm || p->size <= SMALL,
-                                        steps < max_steps ? steps : max_steps, arena, x, &norm,
-                                        ret_newton, err);
+    qpc_status status =
+        qpc_cone_newton(p, FINE, tolerance, warm || p->size <= SMALL,
+                        steps < max_steps ? steps : max_steps, arena, x, &norm, ret_newton, err);
     if (status == QPC_OK) keep(&found, x, norm);
     for (size_t s = 0; s < sizeof starts / sizeof *starts && status == QPC_OK; s++) {
-        if (found.norm <= tolerance || *ret_newton >= max_steps) break;
-        if (s == FOLLOWED) {
-            status = go_round(p, tolerance, max_steps, arena, &found, ret_outers, ret_newton, err);
-            if (status != QPC_OK || found.norm <= tolerance) break;
-        }
-        status = from_start(p, starts[s].start, starts[s].derivative, tolerance, max_steps, arena, x,
+        if (found.norm <= 0.9 * tolerance || *ret_newton >= max_steps) break;
+        status = between(p, (int32_t)s, tolerance, max_steps, arena, &found, ret_outers, ret_newton,
+                         err);
+        if (found.norm <= 0.9 * tolerance || status != QPC_OK) break;
+        status = from_start(p, starts[s].start, starts[s].follow, tolerance, max_steps, arena, x,
                             &found, ret_outers, ret_newton, err);
     }
     memcpy(x, found.x, size * sizeof *x);
@@ -114,14 +129,16 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
 static qpc_status check(const qpc_cones *cones, const double *r, qpc_error *err) {
     for (int32_t k = 0; k < cones->count; k++)
         if (!(cones->mu[k] >= 0 && cones->mu[k] < 1e6))
-            return qpc_fail(err, QPC_ERR_INVALID, "contact %d: friction coefficient %g is not in [0, 1e6)",
-                            k, cones->mu[k]);
+            return qpc_fail(err, QPC_ERR_INVALID,
+                            "contact %d: friction coefficient %g is not in [0, 1e6)", k,
+                            cones->mu[k]);
     for (int32_t i = 0; i < 3 * cones->count; i++) {
         bool good = isfinite(cones->q[i]) && isfinite(r[i]);
         for (int32_t k = cones->start[i]; k < cones->start[i + 1]; k++)
             good = good && isfinite(cones->value[k]);
         if (!good)
-            return qpc_fail(err, QPC_ERR_NUMERIC, "friction: row %d of W, q or the start is not finite", i);
+            return qpc_fail(err, QPC_ERR_NUMERIC,
+                            "friction: row %d of W, q or the start is not finite", i);
     }
     return QPC_OK;
 }
@@ -131,6 +148,15 @@ typedef struct built {
     int32_t *from; // (size) unknown of the public form
     double *x;     // (size)
 } built;
+
+static void diagonal_block(const qpc_cones *cones, int32_t k, double *block) {
+    memset(block, 0, 9 * sizeof *block);
+    for (int32_t j = 0; j < 3; j++) {
+        int32_t i = 3 * k + j;
+        for (int32_t l = cones->start[i]; l < cones->start[i + 1]; l++)
+            if (cones->column[l] / 3 == k) block[3 * j + cones->column[l] % 3] += cones->value[l];
+    }
+}
 
 /// Dense and scaled. Contacts with mu = 0 become half-lines: their cone is one.
 static qpc_status build(const qpc_cones *cones, const double *r, qpc_arena *arena, built *ret,
@@ -144,7 +170,8 @@ static qpc_status build(const qpc_cones *cones, const double *r, qpc_arena *aren
     *p = (qpc_cone_problem){.count = cones->count, .size = (int32_t)all, .kind = kind, .at = at};
     p->mu = qpc_arena_array(arena, count, sizeof *p->mu);
     p->root = qpc_arena_array(arena, count, sizeof *p->root);
-    if (kind == NULL || at == NULL || from == NULL || to == NULL || p->mu == NULL || p->root == NULL)
+    if (kind == NULL || at == NULL || from == NULL || to == NULL || p->mu == NULL ||
+        p->root == NULL)
         return QPC_CONE_MEMORY(err, p);
     int32_t size = 0;
     at[0] = 0;
@@ -171,9 +198,20 @@ static qpc_status build(const qpc_cones *cones, const double *r, qpc_arena *aren
         int32_t row = from[i];
         p->p[i] = cones->q[row];
         for (int32_t k = cones->start[row]; k < cones->start[row + 1]; k++)
-            if (to[cones->column[k]] >= 0) p->A[i * n + (size_t)to[cones->column[k]]] += cones->value[k];
+            if (to[cones->column[k]] >= 0)
+                p->A[i * n + (size_t)to[cones->column[k]]] += cones->value[k];
     }
-    qpc_cone_scale(p);
+    // Without friction a contact is a half-line, but measured as the three rows that came in.
+    double *rho = qpc_arena_array(arena, count, sizeof *rho);
+    if (rho == NULL) return QPC_CONE_MEMORY(err, p);
+    for (int32_t k = 0; k < cones->count; k++) {
+        double block[9];
+        rho[k] = 0;
+        if (kind[k] == QPC_BLOCK_CONTACT) continue;
+        diagonal_block(cones, k, block);
+        rho[k] = qpc_cone_rho(3, block, 3);
+    }
+    qpc_cone_scale(p, rho);
     for (int32_t k = 0; k < p->count; k++)
         for (int32_t i = at[k]; i < at[k + 1]; i++)
             ret->x[i] = r[from[i]] / (p->root[k] * p->scale);
@@ -181,7 +219,8 @@ static qpc_status build(const qpc_cones *cones, const double *r, qpc_arena *aren
 }
 
 qpc_status qpc_solve_cones(const qpc_cones *cones, const qpc_friction_options *options,
-                           qpc_arena *arena, double *r, qpc_friction_report *report, qpc_error *err) {
+                           qpc_arena *arena, double *r, qpc_friction_report *report,
+                           qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_friction_report local = {0};
     qpc_status status = check(cones, r, err);
@@ -198,7 +237,8 @@ qpc_status qpc_solve_cones(const qpc_cones *cones, const qpc_friction_options *o
     double tolerance = options->tolerance > 0 ? options->tolerance : staggered ? 1e-3 : 1e-9;
     int32_t outers = 0, newton = 0;
     if (staggered)
-        status = qpc_cone_stagger(p, tolerance, options->max_iterations, arena, b.x, &norm, &outers, err);
+        status = qpc_cone_stagger(p, tolerance, options->max_iterations, arena, b.x, &norm, &outers,
+                                  err);
     else
         status = qpc_cone_solve(p, tolerance, options->max_iterations, arena, b.x, &norm, &outers,
                                 &newton, err);
@@ -220,8 +260,8 @@ out:
     return status;
 }
 
-void qpc_contact_judge(double mu, double rho, const double *u, const double *r, qpc_contact_sums *sums,
-                       qpc_friction_report *report) {
+void qpc_contact_judge(double mu, double rho, const double *u, const double *r,
+                       qpc_contact_sums *sums, qpc_friction_report *report) {
     double slide = hypot(u[1], u[2]), pull = hypot(r[1], r[2]);
     double z[3] = {r[0] - rho * (u[0] + mu * slide), r[1] - rho * u[1], r[2] - rho * u[2]};
     double t = hypot(z[1], z[2]), P[3] = {0, 0, 0};
@@ -244,7 +284,8 @@ void qpc_contact_judge(double mu, double rho, const double *u, const double *r, 
     sums->dissipation += fabs(mu * r[0] * slide + r[1] * u[1] + r[2] * u[2]);
 }
 
-void qpc_contact_sums_finish(const qpc_contact_sums *sums, double scale, qpc_friction_report *report) {
+void qpc_contact_sums_finish(const qpc_contact_sums *sums, double scale,
+                             qpc_friction_report *report) {
     report->natural = sqrt(sums->natural) / scale;
     report->penetration = sums->penetration / scale;
     report->cone = sums->cone / scale;
@@ -260,15 +301,13 @@ qpc_status qpc_cones_residuals(const qpc_cones *cones, const double *r, qpc_aren
     qpc_contact_sums sums = {0};
     double square = 0;
     for (int32_t k = 0; k < cones->count; k++) {
-        double u[3], block[9] = {0};
+        double u[3], block[9];
+        diagonal_block(cones, k, block);
         for (int32_t j = 0; j < 3; j++) {
             int32_t i = 3 * k + j;
             u[j] = cones->q[i];
-            for (int32_t l = cones->start[i]; l < cones->start[i + 1]; l++) {
-                int32_t column = cones->column[l];
-                u[j] += cones->value[l] * r[column];
-                if (column / 3 == k) block[3 * j + column % 3] += cones->value[l];
-            }
+            for (int32_t l = cones->start[i]; l < cones->start[i + 1]; l++)
+                u[j] += cones->value[l] * r[cones->column[l]];
         }
         double rho = qpc_cone_rho(3, block, 3);
         for (int32_t j = 0; j < 3; j++) square += rho * cones->q[3 * k + j] * cones->q[3 * k + j];

@@ -1,9 +1,12 @@
-/// Inside the friction solvers: one cone complementarity problem, scaled, and the methods that work on it.
+/// Inside the friction solvers: one cone complementarity problem, scaled, and the methods that work
+/// on it.
 ///
-/// Unknowns are blocks: a contact (N, T1, T2) in its Coulomb cone, a half-line (a row without friction), a
-/// free unknown (an equality), or a disc (the friction of a contact whose normal impulse is given). With
-/// r = sqrt(rho_k) S x and u = S / sqrt(rho_k) y, rho_k = 1 / lambda_max(W_kk), units and masses are gone:
-///     y = A x + p,   natural map F(x) = x - P(x - y - mu |y_T| e_N),   its norm is the natural residual.
+/// Unknowns are blocks: a contact (N, T1, T2) in its Coulomb cone, a half-line (a row without
+/// friction), a free unknown (an equality), or a disc (the friction of a contact whose normal
+/// impulse is given). With r = sqrt(rho_k) S x and u = S / sqrt(rho_k) y, rho_k = 1 /
+/// lambda_max(W_kk), units and masses are gone:
+///     y = A x + p,   natural map F(x) = x - P(x - y - mu |y_T| e_N),   its norm is the natural
+///     residual.
 /// One thread; all memory from the arena.
 #ifndef QPC_ENGINE_SOLVER_CONES_H
 #define QPC_ENGINE_SOLVER_CONES_H
@@ -23,14 +26,14 @@ static inline int32_t qpc_block_size(qpc_block_kind kind) {
 }
 
 typedef struct qpc_cone_problem {
-    int32_t count, size;     // blocks, unknowns
-    const uint8_t *kind;     // (count) qpc_block_kind
-    const int32_t *at;       // (count + 1) first unknown
-    double *mu;              // (count) contacts: mu; discs: radius, in the units of x
-    double *A;               // (size x size) by rows
-    double *p;               // (size)
-    double *root;            // (count) sqrt(rho)
-    double scale;            // S
+    int32_t count, size; // blocks, unknowns
+    const uint8_t *kind; // (count) qpc_block_kind
+    const int32_t *at;   // (count + 1) first unknown
+    double *mu;          // (count) contacts: mu; discs: radius, in the units of x
+    double *A;           // (size x size) by rows
+    double *p;           // (size)
+    double *root;        // (count) sqrt(rho)
+    double scale;        // S
 } qpc_cone_problem;
 
 /// What the natural map saw at some x: all (size) but state and side.
@@ -40,58 +43,70 @@ typedef struct qpc_natural {
     double norm;
 } qpc_natural;
 
-/// Scale A and p in place (they come in as W and q, the radii of discs as they are).
-void qpc_cone_scale(qpc_cone_problem *problem);
+/// Scale A and p in place (they come in as W and q, the radii of discs as they are). rho: NULL, or
+/// per block (0: its own).
+void qpc_cone_scale(qpc_cone_problem *problem, const double *rho);
 bool qpc_natural_alloc(qpc_natural *natural, const qpc_cone_problem *problem, qpc_arena *arena);
 /// F at x and its norm.
 void qpc_natural_map(const qpc_cone_problem *problem, const double *x, qpc_natural *natural);
 
-/// Semismooth Newton from x, which it replaces by the best iterate. goal: where it stops; enough: where it
-/// stops unless it converges fast; patient: take
-/// Levenberg steps where Newton's give no descent; steps: at most. *ret_steps is added to. QPC_ERR_MEMORY.
-qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough, bool patient,
-                           int32_t steps, qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err);
+/// Semismooth Newton from x, which it replaces by the best iterate. goal: where it stops; enough:
+/// where it stops unless it converges fast; patient: take Levenberg steps where Newton's give no
+/// descent; steps: at most. *ret_steps is added to. QPC_ERR_MEMORY.
+qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough,
+                           bool patient, int32_t steps, qpc_arena *arena, double *x,
+                           double *ret_norm, int32_t *ret_steps, qpc_error *err);
 
-/// Interior point on the cones, De Saxce's term either from the last iterate (a fixed point, one outer an
-/// iteration) or with its derivative.
+/// Interior point on the cones. follow > 0: De Saxce's term goes this part of the way to that of
+/// the last iterate (a fixed point, one outer an iteration; 1 all the way); 0: it enters with its
+/// derivative.
 typedef struct qpc_interior {
     bool derivative, symmetric;
-    double *x, *y;       // (size) in the cones' own metric
+    bool held;             // slide stays as it was set
+    double follow, *slide; // (count) |y_T| as taken
+    double *x, *y;         // (size) in the cones' own metric
     double gap, residual;
     int32_t iterations, idle;
-    double best;         // least natural residual so far, of
-    const double *given; // (count) |y_T| to take, NULL: that of the iterate
-    double *best_x;      // (size), in the problem's metric
-    double *matrix;      // (size x size) D^-1 A D^-1 + H^2
-    double *inverse;     // (size) 1 / D, D = (mu, 1, 1) on contacts
+    double best;     // least natural residual so far, of
+    double *best_x;  // (size), in the problem's metric
+    double *matrix;  // (size x size) D^-1 A D^-1 + H^2
+    double *inverse; // (size) 1 / D, D = (mu, 1, 1) on contacts
     int *pivots;
 } qpc_interior;
 qpc_status qpc_interior_init(qpc_interior *interior, const qpc_cone_problem *problem, double start,
-                             bool derivative, qpc_arena *arena, qpc_error *err);
+                             double follow, qpc_arena *arena, qpc_error *err);
 /// Iterate until the natural residual of x (out) is <= target. *ret_stuck: it does not get further.
 qpc_status qpc_interior_run(qpc_interior *interior, const qpc_cone_problem *problem, double target,
                             qpc_arena *arena, double *x, bool *ret_stuck, qpc_error *err);
 
-/// One convex problem, with the |y_T| given, as far as doubles carry it. x: out.
-qpc_status qpc_interior_converge(qpc_interior *interior, const qpc_cone_problem *problem, qpc_arena *arena, double *x,
-                                 qpc_error *err);
-/// De Saxce's fixed point with its convex problems solved to the end, moving by `damping` of the way: the last resort,
-/// where all of the above go round in circles. x: best iterate in and out; counts are added to.
-qpc_status qpc_cone_fixed_point(const qpc_cone_problem *problem, double damping, int32_t most, double goal,
-                                double tolerance, qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
-                                int32_t *ret_newton, qpc_error *err);
+/// One convex problem, with slide held, as far as doubles carry it. x: out.
+qpc_status qpc_interior_converge(qpc_interior *interior, const qpc_cone_problem *problem,
+                                 qpc_arena *arena, double *x, qpc_error *err);
+/// De Saxce's fixed point with its convex problems solved to the end, moving by `damping` of the
+/// way, where the above go round in circles. x: best iterate in and out; counts are added to.
+qpc_status qpc_cone_fixed_point(const qpc_cone_problem *problem, double damping, int32_t most,
+                                double goal, double tolerance, qpc_arena *arena, double *x,
+                                double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
+                                qpc_error *err);
+/// Rounds of sweeps, from zero, Newton after each. As above.
+qpc_status qpc_cone_sweep(const qpc_cone_problem *problem, int32_t rounds, int32_t sweeps,
+                          double goal, double tolerance, qpc_arena *arena, double *x,
+                          double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
+                          qpc_error *err);
 
-/// All of it: Newton from x, then interior point and Newton in turn. x: warm start in, best iterate out.
+/// All of it: Newton from x, then interior point and Newton in turn. x: warm start in, best iterate
+/// out.
 qpc_status qpc_cone_solve(const qpc_cone_problem *problem, double tolerance, int32_t max_steps,
                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
                           int32_t *ret_newton, qpc_error *err);
 /// Discs only: block Gauss-Seidel and Newton in turn.
-qpc_status qpc_disc_solve(const qpc_cone_problem *problem, double tolerance, qpc_arena *arena, double *x,
-                          double *ret_norm, qpc_error *err);
+qpc_status qpc_disc_solve(const qpc_cone_problem *problem, double tolerance, qpc_arena *arena,
+                          double *x, double *ret_norm, qpc_error *err);
 
 /// Normal and friction impulses in turn, at most cap times (0 or more than 50: 50).
-qpc_status qpc_cone_stagger(const qpc_cone_problem *problem, double tolerance, int32_t cap, qpc_arena *arena,
-                            double *x, double *ret_norm, int32_t *ret_iterations, qpc_error *err);
+qpc_status qpc_cone_stagger(const qpc_cone_problem *problem, double tolerance, int32_t cap,
+                            qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_iterations,
+                            qpc_error *err);
 
 /// LAPACK: LU of a general matrix and Cholesky of a symmetric one, n x n, by rows or columns alike.
 bool qpc_lu_solve(int32_t n, double *matrix, bool by_rows, int *pivots, double *x, bool factored);
@@ -101,9 +116,10 @@ typedef struct qpc_contact_sums {
     double natural, penetration, cone, complementarity, dissipation;
 } qpc_contact_sums;
 /// One contact's share, from u, r, mu and rho alone; counts it as sticking, sliding or open.
-void qpc_contact_judge(double mu, double rho, const double *u, const double *r, qpc_contact_sums *sums,
-                       qpc_friction_report *report);
-void qpc_contact_sums_finish(const qpc_contact_sums *sums, double scale, qpc_friction_report *report);
+void qpc_contact_judge(double mu, double rho, const double *u, const double *r,
+                       qpc_contact_sums *sums, qpc_friction_report *report);
+void qpc_contact_sums_finish(const qpc_contact_sums *sums, double scale,
+                             qpc_friction_report *report);
 /// BLAS on one thread, once.
 void qpc_cone_set_up(void);
 /// 1 / lambda_max of the symmetric part of a block of 1 to 3 (1 where that is not positive).

@@ -1,6 +1,7 @@
 /// Dense kernels of the friction solvers: LAPACK on one thread, and the scaling of a cone problem.
 ///
-/// LAPACK is called by its Fortran names, which take the caller's memory; LAPACKE would allocate its own.
+/// LAPACK is called by its Fortran names, which take the caller's memory; LAPACKE would allocate
+/// its own.
 #include "engine/solver/cones.h"
 
 #include <cblas.h>
@@ -19,7 +20,8 @@ extern void dpotrs_(const char *uplo, const int *n, const int *columns, const do
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void set_up(void) {
-    openblas_set_num_threads(1); // threads of its own would fight with the workers and sum in another order
+    openblas_set_num_threads(
+        1); // threads of its own would fight with the workers and sum in another order
 }
 
 void qpc_cone_set_up(void) {
@@ -52,7 +54,8 @@ bool qpc_cholesky_solve(int32_t n, double *matrix, double *x, bool factored) {
 static double largest_eigenvalue(int32_t n, const double *block, int64_t stride) {
     double a[3][3] = {{0}};
     for (int32_t i = 0; i < n; i++)
-        for (int32_t j = 0; j < n; j++) a[i][j] = 0.5 * (block[i * stride + j] + block[j * stride + i]);
+        for (int32_t j = 0; j < n; j++)
+            a[i][j] = 0.5 * (block[i * stride + j] + block[j * stride + i]);
     if (n == 1) return a[0][0];
     if (n == 2) return 0.5 * (a[0][0] + a[1][1]) + hypot(0.5 * (a[0][0] - a[1][1]), a[0][1]);
     double off = a[0][1] * a[0][1] + a[0][2] * a[0][2] + a[1][2] * a[1][2];
@@ -64,7 +67,8 @@ static double largest_eigenvalue(int32_t n, const double *block, int64_t stride)
     d1 /= spread;
     d2 /= spread;
     double e01 = a[0][1] / spread, e02 = a[0][2] / spread, e12 = a[1][2] / spread;
-    double det = d0 * (d1 * d2 - e12 * e12) - e01 * (e01 * d2 - e12 * e02) + e02 * (e01 * e12 - d1 * e02);
+    double det =
+        d0 * (d1 * d2 - e12 * e12) - e01 * (e01 * d2 - e12 * e02) + e02 * (e01 * e12 - d1 * e02);
     double half = 0.5 * det;
     half = half < -1 ? -1 : half > 1 ? 1 : half;
     return mean + 2 * spread * cos(acos(half) / 3);
@@ -75,12 +79,13 @@ double qpc_cone_rho(int32_t n, const double *block, int64_t stride) {
     return largest > DBL_MIN ? 1 / largest : 1;
 }
 
-void qpc_cone_scale(qpc_cone_problem *problem) {
+void qpc_cone_scale(qpc_cone_problem *problem, const double *given) {
     int32_t size = problem->size;
     double sum = 0;
     for (int32_t k = 0; k < problem->count; k++) {
         int32_t at = problem->at[k], n = problem->at[k + 1] - at;
         double rho = qpc_cone_rho(n, problem->A + (int64_t)at * size + at, size);
+        if (given != NULL && given[k] > 0) rho = given[k];
         problem->root[k] = sqrt(rho);
         for (int32_t i = 0; i < n; i++) sum += rho * problem->p[at + i] * problem->p[at + i];
     }
@@ -94,7 +99,6 @@ void qpc_cone_scale(qpc_cone_problem *problem) {
             }
             problem->p[i] *= problem->root[k] / problem->scale;
         }
-        if (problem->kind[k] == QPC_BLOCK_DISC)
-            problem->mu[k] /= problem->root[k] * problem->scale;
+        if (problem->kind[k] == QPC_BLOCK_DISC) problem->mu[k] /= problem->root[k] * problem->scale;
     }
 }

@@ -1,9 +1,9 @@
 /// De Saxce's fixed point to the end: g = |y_T| of the solution of the convex problem with g.
 ///
-/// Newton and the interior point that follows g along go round in circles on a few problems, mostly of redundant
-/// contacts whose impulses grow large. There each convex problem is solved for itself and g moves a part of the
-/// way, which settles; Newton is tried now and then, and ends it. Dear: some 20 factorisations an outer step.
-/// Worker thread of the world; memory from the arena.
+/// Newton and the interior point that follows g along go round in circles on a few problems, mostly
+/// of redundant contacts whose impulses grow large. There each convex problem is solved for itself
+/// and g moves a part of the way, which settles; Newton is tried now and then, and ends it. Dear:
+/// some 20 factorisations an outer step. Worker thread of the world; memory from the arena.
 #include "engine/solver/cones.h"
 
 #include <float.h>
@@ -18,22 +18,26 @@ static void keep(const double *x, double norm, size_t size, double *best, double
     *least = norm;
 }
 
-static qpc_status solve_convex(const qpc_cone_problem *p, const double *g, qpc_arena *arena, double *x, qpc_error *err) {
+static qpc_status solve_convex(const qpc_cone_problem *p, const double *g, qpc_arena *arena,
+                               double *x, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_interior interior;
-    qpc_status status = qpc_interior_init(&interior, p, 1, false, arena, err);
-    interior.given = g;
+    qpc_status status = qpc_interior_init(&interior, p, 1, 1, arena, err);
+    if (status == QPC_OK) memcpy(interior.slide, g, (size_t)p->count * sizeof *g);
+    interior.held = true;
     if (status == QPC_OK) status = qpc_interior_converge(&interior, p, arena, x, err);
     qpc_arena_rewind(arena, mark);
     return status;
 }
 
-qpc_status qpc_cone_fixed_point(const qpc_cone_problem *p, double damping, int32_t most, double goal,
-                                double tolerance, qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
-                                int32_t *ret_newton, qpc_error *err) {
+qpc_status qpc_cone_fixed_point(const qpc_cone_problem *p, double damping, int32_t most,
+                                double goal, double tolerance, qpc_arena *arena, double *x,
+                                double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
+                                qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t size = (size_t)p->size;
-    double *slow = qpc_arena_array(arena, size, sizeof *slow), *fast = qpc_arena_array(arena, size, sizeof *fast);
+    double *slow = qpc_arena_array(arena, size, sizeof *slow),
+           *fast = qpc_arena_array(arena, size, sizeof *fast);
     double *g = qpc_arena_array(arena, (size_t)p->count, sizeof *g);
     qpc_natural natural;
     qpc_status status = QPC_OK;
@@ -59,7 +63,8 @@ qpc_status qpc_cone_fixed_point(const qpc_cone_problem *p, double damping, int32
         if (outer % NEWTON_EVERY != NEWTON_EVERY - 1) continue;
         double norm = DBL_MAX;
         memcpy(fast, slow, size * sizeof *fast);
-        status = qpc_cone_newton(p, goal, tolerance, true, NEWTON_STEPS, arena, fast, &norm, ret_newton, err);
+        status = qpc_cone_newton(p, goal, tolerance, true, NEWTON_STEPS, arena, fast, &norm,
+                                 ret_newton, err);
         if (status != QPC_OK) break;
         keep(fast, norm, size, x, &least);
     }

@@ -1,11 +1,12 @@
 /// Interior point on Coulomb cones: the convex problem, with De Saxce's term followed along.
 ///
-/// With D = (mu, 1, 1), x_L = D x and y_L = D^-1 (y + mu |y_T| e_N) lie in the same self-dual cone, and the
-/// problem is x_L o y_L = 0, y_L = A x_L + p + g e_0 with g = |y_T|. Nesterov-Todd scaling, Mehrotra's predictor
-/// and corrector. g is either taken from the last iterate (De Saxce's fixed point, one outer an iteration; each
-/// convex problem on the way is solved as far as one step goes, the matrix is symmetric) or it enters with its
-/// derivative, smoothed by the gap (the matrix is not symmetric). Redundant contacts are no trouble to either.
-/// Worker thread of the world; memory from the arena.
+/// With D = (mu, 1, 1), x_L = D x and y_L = D^-1 (y + mu |y_T| e_N) lie in the same self-dual cone,
+/// and the problem is x_L o y_L = 0, y_L = A x_L + p + g e_0 with g = |y_T|. Nesterov-Todd scaling,
+/// Mehrotra's predictor and corrector. g is either taken from the last iterate (De Saxce's fixed
+/// point, one outer an iteration; each convex problem on the way is solved as far as one step goes,
+/// the matrix is symmetric) or it enters with its derivative, smoothed by the gap (the matrix is
+/// not symmetric). Redundant contacts are no trouble to either. Worker thread of the world; memory
+/// from the arena.
 #include "engine/solver/cones.h"
 
 #include <cblas.h>
@@ -21,10 +22,10 @@ typedef struct scaling { // of one block: H^2 x = y, lambda = H x = H^-1 y
 } scaling;
 
 typedef struct scratch {
-    scaling *scale;                        // (count)
+    scaling *scale;                                     // (count)
     double *residual, *dx, *dy, *ax, *ay, *rhs, *slope; // (size)
     qpc_natural natural;
-    double *back;                          // (size) x in the problem's metric
+    double *back; // (size) x in the problem's metric
 } scratch;
 
 static double lorentz(const double *v) {
@@ -118,9 +119,11 @@ static bool scratch_alloc(scratch *s, const qpc_cone_problem *p, qpc_arena *aren
 }
 
 qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double start,
-                             bool derivative, qpc_arena *arena, qpc_error *err) {
+                             double follow, qpc_arena *arena, qpc_error *err) {
     size_t n = (size_t)p->size;
-    *in = (qpc_interior){.derivative = derivative, .best = DBL_MAX};
+    bool derivative = follow == 0;
+    *in = (qpc_interior){.derivative = derivative, .follow = follow, .best = DBL_MAX};
+    in->slide = qpc_arena_array(arena, (size_t)p->count, sizeof *in->slide);
     in->x = qpc_arena_array(arena, n, sizeof *in->x);
     in->y = qpc_arena_array(arena, n, sizeof *in->y);
     in->best_x = qpc_arena_array(arena, n, sizeof *in->best_x);
@@ -128,10 +131,11 @@ qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double
     in->pivots = qpc_arena_array(arena, n, sizeof *in->pivots);
     in->matrix = qpc_arena_array(arena, n * n, sizeof *in->matrix);
     if (in->x == NULL || in->y == NULL || in->best_x == NULL || in->inverse == NULL ||
-        in->pivots == NULL || in->matrix == NULL)
+        in->pivots == NULL || in->matrix == NULL || in->slide == NULL)
         return QPC_CONE_MEMORY(err, p);
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k];
+        in->slide[k] = 0;
         for (int32_t j = i; j < p->at[k + 1]; j++) {
             in->inverse[j] = p->kind[k] == QPC_BLOCK_CONTACT && j == i ? 1 / p->mu[k] : 1;
             in->x[j] = in->y[j] = in->best_x[j] = 0;
@@ -168,13 +172,15 @@ static double residuals(qpc_interior *in, const qpc_cone_problem *p, scratch *s)
         if (p->kind[k] != QPC_BLOCK_CONTACT) continue;
         int32_t i = p->at[k];
         double slide = hypot(in->y[i + 1], in->y[i + 2]);
-        if (in->derivative) slide = sqrt(slide * slide + 1e-2 * gap);
-        if (in->given != NULL) {
-            s->residual[i] -= in->given[k];
-            continue;
+        if (in->derivative) {
+            slide = sqrt(slide * slide + 1e-2 * gap);
+            s->slope[i + 1] = in->y[i + 1] / slide;
+            s->slope[i + 2] = in->y[i + 2] / slide;
+        } else if (in->held) {
+            slide = in->slide[k];
+        } else {
+            slide = in->slide[k] += in->follow * (slide - in->slide[k]);
         }
-        s->slope[i + 1] = in->y[i + 1] / slide;
-        s->slope[i + 2] = in->y[i + 2] / slide;
         s->residual[i] -= slide;
     }
     for (int32_t i = 0; i < n; i++) sum += s->residual[i] * s->residual[i];
@@ -199,7 +205,8 @@ static void fill(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
             for (size_t j = 0; j < n; j++)
                 row[j] += s->slope[i + 1] * row[n + j] + s->slope[i + 2] * row[2 * n + j];
         for (int32_t a = 0; a < size; a++)
-            for (int32_t b = 0; b < size; b++) row[(size_t)a * n + i + b] += s->scale[k].square[a][b];
+            for (int32_t b = 0; b < size; b++)
+                row[(size_t)a * n + i + b] += s->scale[k].square[a][b];
     }
 }
 
@@ -219,8 +226,9 @@ static bool direction(qpc_interior *in, const qpc_cone_problem *p, scratch *s, b
             int32_t i = p->at[k];
             s->dx[i] += s->slope[i + 1] * s->residual[i + 1] + s->slope[i + 2] * s->residual[i + 2];
         }
-    bool good = in->symmetric ? qpc_cholesky_solve(p->size, in->matrix, s->dx, factored)
-                              : qpc_lu_solve(p->size, in->matrix, true, in->pivots, s->dx, factored);
+    bool good = in->symmetric
+                    ? qpc_cholesky_solve(p->size, in->matrix, s->dx, factored)
+                    : qpc_lu_solve(p->size, in->matrix, true, in->pivots, s->dx, factored);
     if (!good) return false;
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k], size = p->at[k + 1] - i;
@@ -274,7 +282,8 @@ static bool iterate(qpc_interior *in, const qpc_cone_problem *p, scratch *s) {
     t = t < 1 ? t : 1;
     double sigma = (1 - t) * (1 - t) * (1 - t);
     sigma = sigma > 1e-3 ? sigma : 1e-3;
-    // The gap does not run ahead of De Saxce's term: a point that hugs the boundary cannot follow it.
+    // The gap does not run ahead of De Saxce's term: a point that hugs the boundary cannot follow
+    // it.
     double target = sigma * in->gap, least = GAP_PER_RESIDUAL * in->residual * in->residual;
     if (target < least) target = in->gap < least ? in->gap : least;
     for (int32_t k = 0; k < p->count; k++) {
@@ -330,8 +339,8 @@ qpc_status qpc_interior_run(qpc_interior *in, const qpc_cone_problem *p, double 
     return QPC_OK;
 }
 
-qpc_status qpc_interior_converge(qpc_interior *in, const qpc_cone_problem *p, qpc_arena *arena, double *x,
-                                 qpc_error *err) {
+qpc_status qpc_interior_converge(qpc_interior *in, const qpc_cone_problem *p, qpc_arena *arena,
+                                 double *x, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     scratch s;
     if (!scratch_alloc(&s, p, arena)) {

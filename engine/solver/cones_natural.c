@@ -1,7 +1,7 @@
 /// The natural map of a scaled cone problem.
 ///
-/// F(x) = x - P(x - y^), y^ = y + mu |y_T| e_N, y = A x + p. Its zeros are the solutions; its norm is what all
-/// methods are judged by. Worker thread of the world.
+/// F(x) = x - P(x - y^), y^ = y + mu |y_T| e_N, y = A x + p. Its zeros are the solutions; its norm
+/// is what all methods are judged by. Worker thread of the world.
 #include "engine/solver/cones.h"
 
 #include <cblas.h>

@@ -1,9 +1,10 @@
 /// Semismooth Newton on the natural map of a cone problem.
 ///
-/// With V the derivative of y^ and P' one of P at z = x - y^, it solves (I - P'(I - V - eps I)) d = -F. Where
-/// nothing is touched P' = 0 and d = -x, so only the blocks that carry something enter the matrix. eps = 1e-12
-/// keeps the matrix regular where contacts are redundant: what A does not see is not moved. Where that gives no
-/// descent, Levenberg steps follow. Worker thread of the world; memory from the arena.
+/// With V the derivative of y^ and P' one of P at z = x - y^, it solves (I - P'(I - V - eps I)) d =
+/// -F. Where nothing is touched P' = 0 and d = -x, so only the blocks that carry something enter
+/// the matrix. eps = 1e-12 keeps the matrix regular where contacts are redundant: what A does not
+/// see is not moved. Where that gives no descent, Levenberg steps follow. Worker thread of the
+/// world; memory from the arena.
 #include "engine/solver/cones.h"
 
 #include <cblas.h>
@@ -17,28 +18,29 @@ enum { IDLE_LIMIT = 5 };
 typedef struct newton {
     const qpc_cone_problem *problem;
     qpc_natural here, there;
-    int32_t *active, *owner;     // (size) unknowns of blocks that are not open, and their blocks
+    int32_t *active, *owner; // (size) unknowns of blocks that are not open, and their blocks
     int32_t count;
-    double *matrix, *copy, *squared; // (count x count); copy: before it is factored, for squared; patient only
-    double *step, *trial, *rhs;  // (size)
+    double *matrix, *copy,
+        *squared; // (count x count); copy: before it is factored, for squared; patient only
+    double *step, *trial, *rhs; // (size)
     int *pivots;
-    bool patient;                // Levenberg steps where Newton's fail
-    int32_t room;                // unknowns that matrix and the others have place for
+    bool patient; // Levenberg steps where Newton's fail
+    int32_t room; // unknowns that matrix and the others have place for
 } newton;
 
 /// d(y^_i)/d(active unknowns) of row i of block k into `row`, plus SHIFT on the diagonal.
 static void derivative_row(const newton *w, int32_t k, int32_t i, double *row) {
     const qpc_cone_problem *p = w->problem;
     const double *a = p->A + (int64_t)i * p->size;
-    for (int32_t j = 0; j < w->count; j++) row[j] = a[w->active[j]] + (w->active[j] == i ? SHIFT : 0);
+    for (int32_t j = 0; j < w->count; j++)
+        row[j] = a[w->active[j]] + (w->active[j] == i ? SHIFT : 0);
     if (p->kind[k] != QPC_BLOCK_CONTACT || i != p->at[k]) return;
     const double *y = w->here.y + i;
     double slide = hypot(y[1], y[2]);
     if (!(slide > DBL_MIN)) return;
     double d1 = p->mu[k] * y[1] / slide, d2 = p->mu[k] * y[2] / slide;
     const double *a1 = a + p->size, *a2 = a1 + p->size;
-    for (int32_t j = 0; j < w->count; j++)
-        row[j] += d1 * a1[w->active[j]] + d2 * a2[w->active[j]];
+    for (int32_t j = 0; j < w->count; j++) row[j] += d1 * a1[w->active[j]] + d2 * a2[w->active[j]];
 }
 
 /// P' of a block on the boundary of its set.
@@ -118,8 +120,7 @@ static void fill_rhs(newton *w) {
         double P[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
         if (w->here.state[k] == 2) projection_derivative(w, k, P);
         for (int32_t j = 0; j < n; j++)
-            w->rhs[a + j] =
-                -w->here.f[i + j] - (P[j][0] * v[0] + P[j][1] * v[1] + P[j][2] * v[2]);
+            w->rhs[a + j] = -w->here.f[i + j] - (P[j][0] * v[0] + P[j][1] * v[1] + P[j][2] * v[2]);
         a += n;
     }
 }
@@ -154,7 +155,8 @@ static bool levenberg(newton *w, double weight) {
     for (int32_t i = 0; i < n; i++) w->squared[(int64_t)i * n + i] += weight;
     // By rows the lower triangle is the upper one by columns: copy it over.
     for (int32_t i = 0; i < n; i++)
-        for (int32_t j = 0; j < i; j++) w->squared[(int64_t)j * n + i] = w->squared[(int64_t)i * n + j];
+        for (int32_t j = 0; j < i; j++)
+            w->squared[(int64_t)j * n + i] = w->squared[(int64_t)i * n + j];
     double *d = w->there.f; // free until the search
     cblas_dgemv(CblasRowMajor, CblasTrans, n, n, 1, w->copy, n, w->rhs, 1, 0, d, 1);
     if (!qpc_cholesky_solve(n, w->squared, d, false)) return false;
@@ -199,8 +201,9 @@ static bool advance(newton *w, const double *x, qpc_arena *arena, bool *ret_memo
     return false;
 }
 
-qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough, bool patient,
-                           int32_t steps, qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_steps, qpc_error *err) {
+qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double enough,
+                           bool patient, int32_t steps, qpc_arena *arena, double *x,
+                           double *ret_norm, int32_t *ret_steps, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t n = (size_t)problem->size;
     newton w = {.problem = problem, .patient = patient};
@@ -212,7 +215,8 @@ qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double 
     w.rhs = qpc_arena_array(arena, n, sizeof *w.rhs);
     bool memory = qpc_natural_alloc(&w.here, problem, arena) &&
                   qpc_natural_alloc(&w.there, problem, arena) && w.active != NULL &&
-                  w.pivots != NULL && w.owner != NULL && w.step != NULL && w.trial != NULL && w.rhs != NULL;
+                  w.pivots != NULL && w.owner != NULL && w.step != NULL && w.trial != NULL &&
+                  w.rhs != NULL;
     if (memory) {
         qpc_natural_map(problem, x, &w.here);
         int32_t idle = 0, limit = patient ? IDLE_LIMIT : 2;

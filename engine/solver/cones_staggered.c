@@ -1,8 +1,8 @@
-/// Staggered projections (Kaufman et al. 2008): normal impulses with friction frozen, then friction within
-/// what the normal impulses allow, in turn.
+/// Staggered projections (Kaufman et al. 2008): normal impulses with friction frozen, then friction
+/// within what the normal impulses allow, in turn.
 ///
-/// Both halves are convex and solved well; their alternation need not converge, so the best iterate by the
-/// natural residual comes back. Worker thread of the world; memory from the arena.
+/// Both halves are convex and solved well; their alternation need not converge, so the best iterate
+/// by the natural residual comes back. Worker thread of the world; memory from the arena.
 #include "engine/solver/cones.h"
 
 #include <float.h>
@@ -14,7 +14,8 @@ enum { CAP = 50, SWEEPS = 40, ROUNDS = 25 };
 /// Newton goes on to here while it converges fast: what sticks stands still to round-off.
 static const double FINE = 1e-15;
 
-/// One sweep of projected block Gauss-Seidel over discs: x = P(x - y) block by block, y kept up to date.
+/// One sweep of projected block Gauss-Seidel over discs: x = P(x - y) block by block, y kept up to
+/// date.
 static void sweep(const qpc_cone_problem *p, double *x) {
     for (int32_t k = 0; k < p->count; k++) {
         int32_t i = p->at[k];
@@ -63,18 +64,16 @@ typedef struct halves {
     double *xn, *xf;                  // (sizes)
 } halves;
 
-static bool take(const qpc_cone_problem *p, qpc_cone_problem *part, const int32_t *at, qpc_arena *arena,
-                 double **ret_x) {
+static bool take(const qpc_cone_problem *p, qpc_cone_problem *part, const int32_t *at,
+                 qpc_arena *arena, double **ret_x) {
     size_t n = (size_t)part->size;
     part->A = qpc_arena_array(arena, n * n, sizeof(double));
     part->p = qpc_arena_array(arena, n, sizeof(double));
     part->mu = qpc_arena_array(arena, (size_t)part->count, sizeof(double));
     *ret_x = qpc_arena_array(arena, n, sizeof(double));
-    if (part->A == NULL || part->p == NULL || part->mu == NULL || *ret_x == NULL)
-        return false;
+    if (part->A == NULL || part->p == NULL || part->mu == NULL || *ret_x == NULL) return false;
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++)
-            part->A[i * n + j] = p->A[(int64_t)at[i] * p->size + at[j]];
+        for (size_t j = 0; j < n; j++) part->A[i * n + j] = p->A[(int64_t)at[i] * p->size + at[j]];
     return true;
 }
 
@@ -110,8 +109,8 @@ static bool split(const qpc_cone_problem *p, halves *h, qpc_arena *arena) {
 }
 
 /// p of one half: p + A x of the whole, less the half's own share.
-static void load(const qpc_natural *whole, const int32_t *at, const double *x, qpc_cone_problem *part,
-                 double *own) {
+static void load(const qpc_natural *whole, const int32_t *at, const double *x,
+                 qpc_cone_problem *part, double *own) {
     for (int32_t i = 0; i < part->size; i++) own[i] = x[at[i]];
     for (int32_t i = 0; i < part->size; i++) {
         const double *row = part->A + (int64_t)i * part->size;
@@ -125,8 +124,8 @@ static void unload(const int32_t *at, const qpc_cone_problem *part, const double
     for (int32_t i = 0; i < part->size; i++) x[at[i]] = own[i];
 }
 
-static qpc_status alternate(const qpc_cone_problem *p, halves *h, double tolerance, qpc_arena *arena,
-                            double *x, qpc_natural *whole, qpc_error *err) {
+static qpc_status alternate(const qpc_cone_problem *p, halves *h, double tolerance,
+                            qpc_arena *arena, double *x, qpc_natural *whole, qpc_error *err) {
     double norm = 0, inner = 1e-2 * (whole->norm < 1 ? whole->norm : 1);
     int32_t outers = 0, newton = 0;
     if (inner < 0.1 * tolerance) inner = 0.1 * tolerance;
@@ -148,8 +147,9 @@ static qpc_status alternate(const qpc_cone_problem *p, halves *h, double toleran
     return QPC_OK;
 }
 
-qpc_status qpc_cone_stagger(const qpc_cone_problem *p, double tolerance, int32_t cap, qpc_arena *arena,
-                            double *x, double *ret_norm, int32_t *ret_iterations, qpc_error *err) {
+qpc_status qpc_cone_stagger(const qpc_cone_problem *p, double tolerance, int32_t cap,
+                            qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_iterations,
+                            qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_status status = QPC_OK;
     double *found = qpc_arena_array(arena, (size_t)p->size, sizeof *found), least = DBL_MAX;

@@ -1,9 +1,10 @@
 /// The QP of a step with Coulomb friction: the entry, the staggered mode and the exact mode.
 ///
-/// Staggered: qpc_solve() with b - T'beta, then beta within mu lambda, in turn; the best iterate by the natural
-/// residual comes back. Exact: the rows that push (from the warm start or from a solve without friction) are
-/// condensed to u = W r + q, solved as one cone problem, rows outside that are violated then are pulled in, and
-/// so on until none is. Worker thread of the world; memory from the arena.
+/// Staggered: qpc_solve() with b - T'beta, then beta within mu lambda, in turn; the best iterate by
+/// the natural residual comes back. Exact: the rows that push (from the warm start or from a solve
+/// without friction) are condensed to u = W r + q, solved as one cone problem, rows outside that
+/// are violated then are pulled in, and so on until none is. Worker thread of the world; memory
+/// from the arena.
 #include "engine/solver/friction_set.h"
 
 #include <float.h>
@@ -34,8 +35,8 @@ static bool all_finite(const double *v, size_t n) {
     return true;
 }
 
-static qpc_status check(const qpc_qp *qp, const qpc_friction *f, const double *lambda, const double *beta,
-                        qpc_error *err) {
+static qpc_status check(const qpc_qp *qp, const qpc_friction *f, const double *lambda,
+                        const double *beta, qpc_error *err) {
     size_t m = (size_t)qp->m;
     if (!all_finite(qp->b, (size_t)qp->n) || !all_finite(qp->c, m) || !all_finite(lambda, m) ||
         !all_finite(qp->value, m > 0 ? (size_t)qp->row_start[m] : 0))
@@ -43,14 +44,16 @@ static qpc_status check(const qpc_qp *qp, const qpc_friction *f, const double *l
     for (int32_t k = 0; k < f->count; k++) {
         int32_t i = f->row[k];
         if (i < 0 || i >= qp->m || qp->equality[i])
-            return qpc_fail(err, QPC_ERR_INVALID, "friction contact %d is on row %d, no inequality of %d rows",
-                            k, i, qp->m);
+            return qpc_fail(err, QPC_ERR_INVALID,
+                            "friction contact %d is on row %d, no inequality of %d rows", k, i,
+                            qp->m);
         if (!(f->mu[k] >= 0 && f->mu[k] < 1e6))
-            return qpc_fail(err, QPC_ERR_INVALID, "friction contact %d: coefficient %g is not in [0, 1e6)",
-                            k, f->mu[k]);
+            return qpc_fail(err, QPC_ERR_INVALID,
+                            "friction contact %d: coefficient %g is not in [0, 1e6)", k, f->mu[k]);
         bool good = isfinite(beta[2 * k]) && isfinite(beta[2 * k + 1]) && isfinite(f->u0[2 * k]) &&
                     isfinite(f->u0[2 * k + 1]);
-        for (int32_t l = f->start[2 * k]; l < f->start[2 * k + 2]; l++) good = good && isfinite(f->value[l]);
+        for (int32_t l = f->start[2 * k]; l < f->start[2 * k + 2]; l++)
+            good = good && isfinite(f->value[l]);
         if (!good) return qpc_fail(err, QPC_ERR_NUMERIC, "friction contact %d is not finite", k);
     }
     return QPC_OK;
@@ -114,7 +117,8 @@ static qpc_status project_friction(friction_job *job, const double *r, qpc_error
     p = discs.p = qpc_arena_array(job->arena, n, sizeof *p);
     x = qpc_arena_array(job->arena, n, sizeof *x);
     if (A == NULL || p == NULL || x == NULL) goto memory;
-    // u_T as it is (all rows push through lambda, friction or not), less the share of friction itself.
+    // u_T as it is (all rows push through lambda, friction or not), less the share of friction
+    // itself.
     int32_t next = 0;
     for (int32_t block = 0; block < set->count; block++) {
         if (set->kind[block] != QPC_BLOCK_CONTACT || !(r[set->at[block]] > 0)) continue;
@@ -130,7 +134,7 @@ static qpc_status project_friction(friction_job *job, const double *r, qpc_error
             p[i] -= row[from[j]] * r[from[j]];
         }
     }
-    qpc_cone_scale(&discs);
+    qpc_cone_scale(&discs, NULL);
     for (size_t i = 0; i < n; i++) x[i] = r[from[i]] / (root[i / 2] * discs.scale);
     if (n > 0) status = qpc_disc_solve(&discs, 0.01 * job->tolerance, job->arena, x, &norm, err);
     if (status != QPC_OK) goto out;
@@ -151,13 +155,14 @@ out:
     return status;
 }
 
-static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambda, double *best_beta,
-                          qpc_error *err) {
+static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambda,
+                          double *best_beta, qpc_error *err) {
     const qpc_qp *qp = job->qp;
     size_t n = (size_t)qp->n, m = (size_t)qp->m, t = 2 * (size_t)job->friction->count;
     int32_t cap = job->most > 0 && job->most < STAGGER_CAP ? job->most : STAGGER_CAP;
     double *r = qpc_arena_array(job->arena, 3 * m, sizeof *r);
-    if (r == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    if (r == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     job->found.natural = DBL_MAX;
     for (int32_t i = 1;; i++) {
         qpc_status status = solve_normal(job, err);
@@ -172,7 +177,8 @@ static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambd
         for (int32_t k = 0; k < job->friction->count; k++)
             if (job->lambda[job->friction->row[k]] > 0)
                 qpc_friction_set_add(&job->set, job->friction->row[k]);
-        if (job->set.done < job->set.count) status = qpc_friction_set_condense(&job->set, job->arena, err);
+        if (job->set.done < job->set.count)
+            status = qpc_friction_set_condense(&job->set, job->arena, err);
         if (status != QPC_OK) return status;
         qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
         qpc_friction_report now = {.iterations = i};
@@ -209,7 +215,8 @@ static int32_t pull_in(friction_job *job, double tolerance) {
             size += fabs(part);
             reach += qp->value[k] * qp->value[k] / qp->sys->diagonal[qp->column[k]];
         }
-        if (!(reach > 0) || s >= -32 * DBL_EPSILON * size || s >= -tolerance * sqrt(reach)) continue;
+        if (!(reach > 0) || s >= -32 * DBL_EPSILON * size || s >= -tolerance * sqrt(reach))
+            continue;
         added += qpc_friction_set_add(&job->set, i);
     }
     return added;
@@ -234,8 +241,9 @@ static qpc_status solve_set(friction_job *job, double *r, double *ret_norm, doub
     memcpy(p.A, set->W, n * n * sizeof *p.A);
     memcpy(p.p, set->q, n * sizeof *p.p);
     for (int32_t k = 0; k < p.count; k++)
-        p.mu[k] = p.kind[k] == QPC_BLOCK_CONTACT ? set->friction->mu[set->contact_of[set->row[k]]] : 0;
-    qpc_cone_scale(&p);
+        p.mu[k] =
+            p.kind[k] == QPC_BLOCK_CONTACT ? set->friction->mu[set->contact_of[set->row[k]]] : 0;
+    qpc_cone_scale(&p, NULL);
     for (int32_t k = 0; k < p.count; k++)
         for (int32_t i = p.at[k]; i < p.at[k + 1]; i++) r[i] /= p.root[k] * p.scale;
     int32_t left = job->most > 0 ? job->most - job->found.newton : 0;
@@ -261,7 +269,8 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
     qpc_status status = qpc_linsys_ensure(qp->sys, err);
     double *r = qpc_arena_array(job->arena, 3 * (size_t)qp->m, sizeof *r), norm = 0, scale = 1;
     if (status != QPC_OK) return status;
-    if (r == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    if (r == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     bool warm = any_push(job);
     if (!warm) status = solve_without(job, err);
     if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
@@ -306,7 +315,8 @@ static bool prepare(friction_job *job, const double *lambda, const double *beta)
     job->rhs = qpc_arena_array(job->arena, n, sizeof *job->rhs);
     job->lambda = qpc_arena_array(job->arena, m, sizeof *job->lambda);
     job->beta = qpc_arena_array(job->arena, t, sizeof *job->beta);
-    if (job->dv == NULL || job->rhs == NULL || job->lambda == NULL || job->beta == NULL) return false;
+    if (job->dv == NULL || job->rhs == NULL || job->lambda == NULL || job->beta == NULL)
+        return false;
     memset(job->dv, 0, n * sizeof *job->dv);
     for (size_t i = 0; i < m; i++)
         job->lambda[i] = job->qp->equality[i] || lambda[i] > 0 ? lambda[i] : 0;
@@ -317,8 +327,8 @@ static bool prepare(friction_job *job, const double *lambda, const double *beta)
     return true;
 }
 
-static qpc_status run(friction_job *job, qpc_friction_mode mode, double *best_dv, double *best_lambda,
-                      double *best_beta, qpc_error *err) {
+static qpc_status run(friction_job *job, qpc_friction_mode mode, double *best_dv,
+                      double *best_lambda, double *best_beta, qpc_error *err) {
     size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
     qpc_status status;
     if (mode == QPC_FRICTION_STAGGERED) {
@@ -334,13 +344,14 @@ static qpc_status run(friction_job *job, qpc_friction_mode mode, double *best_dv
 
 qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
                               const qpc_solver_options *options,
-                              const qpc_friction_options *friction_options, qpc_arena *arena, double *dv,
-                              double *lambda, double *beta, qpc_solver_report *report,
+                              const qpc_friction_options *friction_options, qpc_arena *arena,
+                              double *dv, double *lambda, double *beta, qpc_solver_report *report,
                               qpc_friction_report *friction_report, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t n = (size_t)qp->n, m = (size_t)qp->m, t = 2 * (size_t)friction->count;
     qpc_friction_mode mode = friction_options->mode;
-    friction_job job = {.id = id, .qp = qp, .friction = friction, .options = options, .arena = arena};
+    friction_job job = {
+        .id = id, .qp = qp, .friction = friction, .options = options, .arena = arena};
     job.report.engine = id == QPC_SOLVER_AUTO ? QPC_SOLVER_AUGMENTED_LAGRANGIAN : id;
     job.most = friction_options->max_iterations;
     job.tolerance = friction_options->tolerance;
@@ -352,7 +363,8 @@ qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_fric
         best_dv = qpc_arena_array(arena, n, sizeof *best_dv);
         best_lambda = qpc_arena_array(arena, m, sizeof *best_lambda);
         best_beta = qpc_arena_array(arena, t, sizeof *best_beta);
-        if (best_dv == NULL || best_lambda == NULL || best_beta == NULL || !prepare(&job, lambda, beta))
+        if (best_dv == NULL || best_lambda == NULL || best_beta == NULL ||
+            !prepare(&job, lambda, beta))
             status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     }
     if (status == QPC_OK && mode != QPC_FRICTION_OFF)

@@ -1,4 +1,5 @@
-/// The rows that take part in a step with friction, and W = H K^-1 H' over them, by columns of four solves.
+/// The rows that take part in a step with friction, and W = H K^-1 H' over them, by columns of four
+/// solves.
 #include "engine/solver/friction_set.h"
 
 #include <cblas.h>
@@ -6,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-qpc_status qpc_friction_set_init(qpc_friction_set *set, const qpc_qp *qp, const qpc_friction *friction,
-                                 qpc_arena *arena, qpc_error *err) {
+qpc_status qpc_friction_set_init(qpc_friction_set *set, const qpc_qp *qp,
+                                 const qpc_friction *friction, qpc_arena *arena, qpc_error *err) {
     size_t n = (size_t)qp->n, m = (size_t)qp->m;
     *set = (qpc_friction_set){.qp = qp, .friction = friction};
     set->contact_of = qpc_arena_array(arena, m, sizeof *set->contact_of);
@@ -30,7 +31,7 @@ qpc_status qpc_friction_set_init(qpc_friction_set *set, const qpc_qp *qp, const 
 
 bool qpc_friction_set_add(qpc_friction_set *set, int32_t i) {
     if (set->block_of[i] >= 0) return false;
-    qpc_block_kind kind = set->qp->equality[i]       ? QPC_BLOCK_FREE
+    qpc_block_kind kind = set->qp->equality[i]      ? QPC_BLOCK_FREE
                           : set->contact_of[i] >= 0 ? QPC_BLOCK_CONTACT
                                                     : QPC_BLOCK_HALF_LINE;
     set->block_of[i] = set->count;
@@ -53,8 +54,8 @@ static line line_of(const qpc_friction_set *set, int32_t block, int32_t j) {
     int32_t i = set->row[block];
     if (j == 0) {
         int32_t from = set->qp->row_start[i];
-        return (line){set->qp->column + from, set->qp->value + from, set->qp->row_start[i + 1] - from,
-                      -1, set->qp->c[i]};
+        return (line){set->qp->column + from, set->qp->value + from,
+                      set->qp->row_start[i + 1] - from, -1, set->qp->c[i]};
     }
     const qpc_friction *f = set->friction;
     int32_t t = 2 * set->contact_of[i] + j - 1, from = f->start[t];
@@ -97,10 +98,9 @@ qpc_status qpc_friction_set_condense(qpc_friction_set *set, qpc_arena *arena, qp
     double *W = qpc_arena_array(arena, size * size, sizeof *W);
     double *q = qpc_arena_array(arena, size, sizeof *q);
     if ((size > 0 && size > SIZE_MAX / size / sizeof *W) || W == NULL || q == NULL)
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d unknowns of contacts with friction",
-                        set->size);
-    for (size_t i = 0; i < old; i++)
-        memcpy(W + i * size, set->W + i * old, old * sizeof *W);
+        return qpc_fail(err, QPC_ERR_MEMORY,
+                        "out of memory for %d unknowns of contacts with friction", set->size);
+    for (size_t i = 0; i < old; i++) memcpy(W + i * size, set->W + i * old, old * sizeof *W);
     set->W = W;
     set->q = q;
     memset(set->columns, 0, (size_t)set->qp->n * QPC_LINSYS_BLOCK * sizeof *set->columns);
@@ -130,7 +130,8 @@ static void add_impulses(const qpc_friction_set *set, const double *r, double *r
     }
 }
 
-void qpc_friction_set_motion(const qpc_friction_set *set, const double *r, double *rhs, double *dv) {
+void qpc_friction_set_motion(const qpc_friction_set *set, const double *r, double *rhs,
+                             double *dv) {
     size_t n = (size_t)set->qp->n;
     double *change = set->columns, *product = set->columns + n; // n x 4 is room enough
     memcpy(rhs, set->qp->b, n * sizeof *rhs);
@@ -142,7 +143,8 @@ void qpc_friction_set_motion(const qpc_friction_set *set, const double *r, doubl
     for (size_t i = 0; i < n; i++) dv[i] += change[i];
 }
 
-void qpc_friction_set_velocity(const qpc_friction_set *set, int32_t block, const double *dv, double *u) {
+void qpc_friction_set_velocity(const qpc_friction_set *set, int32_t block, const double *dv,
+                               double *u) {
     for (int32_t j = 0; j < set->at[block + 1] - set->at[block]; j++) {
         line l = line_of(set, block, j);
         u[j] = l.offset + line_dot(&l, dv, 1);

@@ -1,8 +1,9 @@
 /// Inside qpc_solve_friction: the rows that take part, and the problem condensed to them.
 ///
-/// H has a row -J_i for each normal row, equality and frictionless row that takes part and two rows T for each
-/// contact: u = q + W r with W = H K^-1 H', q = (c, u0) + H K^-1 b, r = (lambda, -beta), dv = K^-1 (b + H'r).
-/// The set only grows, so that going through it ends. One thread; memory from the arena.
+/// H has a row -J_i for each normal row, equality and frictionless row that takes part and two rows
+/// T for each contact: u = q + W r with W = H K^-1 H', q = (c, u0) + H K^-1 b, r = (lambda, -beta),
+/// dv = K^-1 (b + H'r). The set only grows, so that going through it ends. One thread; memory from
+/// the arena.
 #ifndef QPC_ENGINE_SOLVER_FRICTION_SET_H
 #define QPC_ENGINE_SOLVER_FRICTION_SET_H
 
@@ -23,8 +24,8 @@ typedef struct qpc_friction_set {
     double *columns;     // (n x QPC_LINSYS_BLOCK)
 } qpc_friction_set;
 
-qpc_status qpc_friction_set_init(qpc_friction_set *set, const qpc_qp *qp, const qpc_friction *friction,
-                                 qpc_arena *arena, qpc_error *err);
+qpc_status qpc_friction_set_init(qpc_friction_set *set, const qpc_qp *qp,
+                                 const qpc_friction *friction, qpc_arena *arena, qpc_error *err);
 /// Row i takes part from now on; false if it did already.
 bool qpc_friction_set_add(qpc_friction_set *set, int32_t i);
 /// W and q for all blocks; what is there is kept.
@@ -32,7 +33,8 @@ qpc_status qpc_friction_set_condense(qpc_friction_set *set, qpc_arena *arena, qp
 /// dv = K^-1 (b + H'r) with one refinement; rhs (n): scratch.
 void qpc_friction_set_motion(const qpc_friction_set *set, const double *r, double *rhs, double *dv);
 /// u of a block at dv.
-void qpc_friction_set_velocity(const qpc_friction_set *set, int32_t block, const double *dv, double *u);
+void qpc_friction_set_velocity(const qpc_friction_set *set, int32_t block, const double *dv,
+                               double *u);
 /// r (size) from lambda and beta, and back (lambda of rows outside and beta of theirs become 0).
 void qpc_friction_set_gather(const qpc_friction_set *set, const double *lambda, const double *beta,
                              double *r);

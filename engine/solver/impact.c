@@ -1,12 +1,13 @@
 /// Impacts with restitution, all at once or one after the other.
 ///
-/// Simultaneous: x = v+ - v solves min 1/2 x'Mx with -J x <= J v + eps a, a the approach speed (negative) of
-/// contacts that hit; by the dual active set, or with friction by the exact cone solver. Where kinetic energy
-/// would grow, eps is scaled down by bisection; at zero v+ is a projection of v, which cannot gain. If a is from
-/// before the step that stopped the contacts, the energy that this took, at least 1/2 |x|^2_M of the least x with
-/// J (v + x) <= a, is there to be given back.
-/// Sequential: the fastest approaching contact alone, again and again; what is left below round-off, or after
-/// too many impacts, is ended by a simultaneous impact without restitution. Worker thread of the world.
+/// Simultaneous: x = v+ - v solves min 1/2 x'Mx with -J x <= J v + eps a, a the approach speed
+/// (negative) of contacts that hit; by the dual active set, or with friction by the exact cone
+/// solver. Where kinetic energy would grow, eps is scaled down by bisection; at zero v+ is a
+/// projection of v, which cannot gain. If a is from before the step that stopped the contacts, the
+/// energy that this took, at least 1/2 |x|^2_M of the least x with J (v + x) <= a, is there to be
+/// given back. Sequential: the fastest approaching contact alone, again and again; what is left
+/// below round-off, or after too many impacts, is ended by a simultaneous impact without
+/// restitution. Worker thread of the world.
 #include "engine/solver/impact.h"
 
 #include "engine/solver/cones.h"
@@ -20,21 +21,21 @@ static const double GAIN = 1e-12; // relative growth of energy that round-off ma
 
 typedef struct impact_job {
     qpc_linsys *M;
-    qpc_qp qp;                // over -J; c changes
-    const double *J;          // (nnz) as the caller has it
+    qpc_qp qp;       // over -J; c changes
+    const double *J; // (nnz) as the caller has it
     const double *eps, *approach;
     double threshold;
     const qpc_friction *friction;
-    qpc_friction sliding;     // with u0 = T v
+    qpc_friction sliding; // with u0 = T v
     qpc_arena *arena;
     double *minus, *c, *zero; // (nnz), (m), (n)
     uint8_t *equality, *priority;
     uint64_t *key;
-    double *u0;               // (2 count)
-    double *x, *v, *work;     // (n)
-    double *f, *beta;         // (m), (2 count)
+    double *u0;           // (2 count)
+    double *x, *v, *work; // (n)
+    double *f, *beta;     // (m), (2 count)
     double *total_f, *total_beta;
-    double limit;             // kinetic energy that may not be exceeded
+    double limit; // kinetic energy that may not be exceeded
     bool converged;
 } impact_job;
 
@@ -77,8 +78,8 @@ static qpc_status solve_scaled(impact_job *job, const double *v, double scale, q
     options.residual_tolerance = DBL_MAX;
     qpc_solver_report report;
     if (job->friction == NULL) {
-        qpc_status status = qpc_solve(QPC_SOLVER_ACTIVE_SET, &job->qp, &options, job->arena, job->x, job->f,
-                                      &report, err);
+        qpc_status status = qpc_solve(QPC_SOLVER_ACTIVE_SET, &job->qp, &options, job->arena, job->x,
+                                      job->f, &report, err);
         job->converged = status == QPC_OK && report.outcome == QPC_OUTCOME_OPTIMAL;
         return status;
     }
@@ -88,8 +89,9 @@ static qpc_status solve_scaled(impact_job *job, const double *v, double scale, q
     }
     qpc_friction_options exact = {.mode = QPC_FRICTION_EXACT, .tolerance = 1e-9};
     qpc_friction_report friction;
-    qpc_status status = qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &job->qp, &job->sliding, &options, &exact,
-                                           job->arena, job->x, job->f, job->beta, &report, &friction, err);
+    qpc_status status =
+        qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &job->qp, &job->sliding, &options, &exact,
+                           job->arena, job->x, job->f, job->beta, &report, &friction, err);
     job->converged = status == QPC_OK && friction.converged;
     return status;
 }
@@ -99,7 +101,8 @@ static double energy_after(impact_job *job, const double *v) {
     return energy(job, job->v);
 }
 
-/// The least x with J (v + x) <= approach on contacts that hit: what the step took from them. In job->x, f.
+/// The least x with J (v + x) <= approach on contacts that hit: what the step took from them. In
+/// job->x, f.
 static qpc_status restore(impact_job *job, const double *v, bool *ret_any, qpc_error *err) {
     double speed = 0;
     *ret_any = false;
@@ -151,7 +154,8 @@ static qpc_status simultaneous(impact_job *job, const double *v, double highest,
 
 // ---- sequential ----
 
-/// The contact of row i alone: (N, T1, T2) or N. W, q and the impulse r; false if nothing moves there.
+/// The contact of row i alone: (N, T1, T2) or N. W, q and the impulse r; false if nothing moves
+/// there.
 typedef struct single {
     int32_t row, contact, size;
     double W[9], q[3], r[3], a;
@@ -198,7 +202,7 @@ static qpc_status single_solve(impact_job *job, single *s, double scale, qpc_err
     int32_t at[2] = {0, 3}, outers = 0, newton = 0;
     qpc_cone_problem p = {
         .count = 1, .size = 3, .kind = &kind, .at = at, .mu = &mu, .A = W, .p = q, .root = &root};
-    qpc_cone_scale(&p);
+    qpc_cone_scale(&p, NULL);
     qpc_status status =
         qpc_cone_solve(&p, 1e-11, 0, job->arena, s->r, &norm, &outers, &newton, err);
     for (int32_t j = 0; j < 3; j++) s->r[j] *= root * p.scale;
@@ -215,7 +219,8 @@ static void single_move(impact_job *job, const single *s, const double *v) {
     }
 }
 
-static qpc_status single_impact(impact_job *job, double *v, single *s, double *ret_scale, qpc_error *err) {
+static qpc_status single_impact(impact_job *job, double *v, single *s, double *ret_scale,
+                                qpc_error *err) {
     single_build(job, v, s);
     s->a = s->q[0];
     double limit = energy(job, v) * (1 + GAIN), low = 0, high = 1, scale = 1;
@@ -268,15 +273,16 @@ static int32_t fastest(const impact_job *job, const double *v, double speed) {
     return found;
 }
 
-static qpc_status sequential(impact_job *job, double *v, qpc_impact_report *report, qpc_error *err) {
+static qpc_status sequential(impact_job *job, double *v, qpc_impact_report *report,
+                             qpc_error *err) {
     int32_t m = job->qp.m, cap = 200 + 50 * m;
     double speed = 0;
     for (int32_t i = 0; i < m; i++) {
         double a = fabs(row_dot(job, i, v));
         if (a > speed) speed = a;
     }
-    single s = {.columns =
-                    qpc_arena_array(job->arena, (size_t)job->qp.n * QPC_LINSYS_BLOCK, sizeof(double))};
+    single s = {.columns = qpc_arena_array(job->arena, (size_t)job->qp.n * QPC_LINSYS_BLOCK,
+                                           sizeof(double))};
     if (s.columns == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for an impact");
     job->converged = true;
     while (report->rounds < cap) {
@@ -322,8 +328,7 @@ static bool prepare(impact_job *job, int32_t m, const int32_t *start, const int3
     job->equality = qpc_arena_array(job->arena, rows, 1);
     job->priority = qpc_arena_array(job->arena, rows, 1);
     job->key = qpc_arena_array(job->arena, rows, sizeof *job->key);
-    if (!good || job->equality == NULL || job->priority == NULL || job->key == NULL)
-        return false;
+    if (!good || job->equality == NULL || job->priority == NULL || job->key == NULL) return false;
     for (size_t k = 0; k < nnz; k++) job->minus[k] = -job->J[k];
     for (size_t i = 0; i < rows; i++) {
         job->equality[i] = 0;
@@ -386,7 +391,11 @@ qpc_status qpc_solve_impact(qpc_linsys *M, int32_t m, const int32_t *start, cons
                             qpc_arena *arena, double *v, double *f, double *beta,
                             qpc_impact_report *report, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
-    impact_job job = {.M = M, .J = value, .eps = eps, .approach = approach, .threshold = threshold,
+    impact_job job = {.M = M,
+                      .J = value,
+                      .eps = eps,
+                      .approach = approach,
+                      .threshold = threshold,
                       .friction = friction != NULL && friction->count > 0 ? friction : NULL,
                       .arena = arena};
     qpc_impact_report local = {.restitution_scale = 1};

@@ -1,5 +1,5 @@
-/// Reader of LCP and friction instances (kinds 2 and 3 of tests/data/qp), and their residuals by long way:
-/// written from the definitions in 80-bit arithmetic, sharing nothing with the engine.
+/// Reader of LCP and friction instances (kinds 2 and 3 of tests/data/qp), and their residuals by
+/// long way: written from the definitions in 80-bit arithmetic, sharing nothing with the engine.
 #ifndef QPC_TESTS_SUPPORT_CONES_H
 #define QPC_TESTS_SUPPORT_CONES_H
 
@@ -11,17 +11,18 @@
 typedef struct cones_file {
     unsigned char *bytes;
     size_t size;
-    qpc_cones cones;      // kind 3
-    const double *r;      // a stored solution
-    double scale;         // S
-    int32_t rows, n;      // kind 2: contacts, unknowns
+    qpc_cones cones; // kind 3
+    const double *r; // a stored solution
+    double scale;    // S
+    int32_t rows, n; // kind 2: contacts, unknowns
     const int32_t *J_p, *J_i;
     const double *J_x, *M, *v, *eps, *w, *v_plus, *A_x;
     const int32_t *A_p, *A_i;
     int32_t eps_count;
 } cones_file;
 
-static inline const void *cones_array(const cones_file *f, const char *name, size_t element, size_t *count) {
+static inline const void *cones_array(const cones_file *f, const char *name, size_t element,
+                                      size_t *count) {
     return qpb_find(f->bytes, f->size, name, element, count);
 }
 
@@ -34,7 +35,8 @@ static inline bool cones_open(const char *path, uint32_t kind, cones_file *ret) 
     rewind(file);
     ret->size = length > 0 ? (size_t)length : 0;
     ret->bytes = malloc(ret->size + 1);
-    bool ok = ret->bytes != NULL && ret->size >= 64 && fread(ret->bytes, 1, ret->size, file) == ret->size;
+    bool ok =
+        ret->bytes != NULL && ret->size >= 64 && fread(ret->bytes, 1, ret->size, file) == ret->size;
     fclose(file);
     uint32_t got = 0;
     if (ok) memcpy(&got, ret->bytes + 40, 4);

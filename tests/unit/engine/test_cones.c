@@ -1,17 +1,31 @@
-/// Friction in algebraic form: the stored problems, random ones against projected Gauss-Seidel, invariance.
+/// Friction in algebraic form: the stored problems, random ones against projected Gauss-Seidel,
+/// invariance.
 #include "tests/support/check.h"
 #include "tests/support/cones.h"
 #include "tests/support/faults.h"
 
+#include <pthread.h>
+
 static qpc_arena arena;
 
-static const char *const names[] = {"Box_Stacks-i0122-82-5", "BoxesStack1-i100000-32", "Capsules-i100-1090",
-                                    "Capsules-i125-1213", "Confeti-ex03-Fc3D-SBM",
-                                    "Confeti-ex13-4contact-Fc3D-SBM", "FC3D_Example1",
-                                    "FrictionContact3D_1c", "LMGC_100_PR_PerioBox-i00361-60-03000",
-                                    "NESpheres_10_1", "OneObject-i100000-499", "own_slope_slip",
-                                    "own_slope_stick", "own_spheres2x3", "own_stack5_push", "own_wall4x4",
-                                    "spheres-in-a-box-98-i10000-256-10", NULL};
+static const char *const names[] = {"Box_Stacks-i0122-82-5",
+                                    "BoxesStack1-i100000-32",
+                                    "Capsules-i100-1090",
+                                    "Capsules-i125-1213",
+                                    "Confeti-ex03-Fc3D-SBM",
+                                    "Confeti-ex13-4contact-Fc3D-SBM",
+                                    "FC3D_Example1",
+                                    "FrictionContact3D_1c",
+                                    "LMGC_100_PR_PerioBox-i00361-60-03000",
+                                    "NESpheres_10_1",
+                                    "OneObject-i100000-499",
+                                    "own_slope_slip",
+                                    "own_slope_stick",
+                                    "own_spheres2x3",
+                                    "own_stack5_push",
+                                    "own_wall4x4",
+                                    "spheres-in-a-box-98-i10000-256-10",
+                                    NULL};
 
 static void load(const char *name, cones_file *f) {
     char path[512];
@@ -19,7 +33,8 @@ static void load(const char *name, cones_file *f) {
     if (!cones_open(path, 3, f)) fail_msg("cannot load %s", path);
 }
 
-static qpc_friction_report solve(const qpc_cones *cones, qpc_friction_mode mode, double tolerance, double *r) {
+static qpc_friction_report solve(const qpc_cones *cones, qpc_friction_mode mode, double tolerance,
+                                 double *r) {
     qpc_error err = {0};
     qpc_friction_report report;
     qpc_friction_options options = {.mode = mode, .tolerance = tolerance};
@@ -110,8 +125,8 @@ typedef struct dense {
     double value[N * N], q[N], mu[MOST];
 } dense;
 
-/// W = H H' with H (3 count x unknowns): hyperstatic where there are fewer unknowns. q = H x is in its range, so
-/// that a solution exists.
+/// W = H H' with H (3 count x unknowns): hyperstatic where there are fewer unknowns. q = H x is in
+/// its range, so that a solution exists.
 static void random_problem(dense *d, int32_t count, int32_t unknowns, double mu) {
     double H[N][N];
     int32_t n = 3 * count;
@@ -133,8 +148,12 @@ static void random_problem(dense *d, int32_t count, int32_t unknowns, double mu)
         for (int32_t i = 0; i < n; i++) d->q[i] += H[i][k] * x;
     }
     for (int32_t k = 0; k < count; k++) d->mu[k] = mu * (1 + 0.5 * draw());
-    d->cones = (qpc_cones){.count = count, .start = d->start, .column = d->column, .value = d->value,
-                           .q = d->q, .mu = d->mu};
+    d->cones = (qpc_cones){.count = count,
+                           .start = d->start,
+                           .column = d->column,
+                           .value = d->value,
+                           .q = d->q,
+                           .mu = d->mu};
 }
 
 /// Projected block Gauss-Seidel on the natural map, contact by contact.
@@ -188,7 +207,8 @@ static void random_problems_agree_with_gauss_seidel(void **state) {
         gauss_seidel(&d, 2000, other);
         if (cones_natural(&d.cones, other) > 1e-9) continue;
         compared++;
-        for (int32_t j = 0; j < 3 * count; j++) assert_near(r[j], other[j], 1e-6 * (1 + fabs(r[j])));
+        for (int32_t j = 0; j < 3 * count; j++)
+            assert_near(r[j], other[j], 1e-6 * (1 + fabs(r[j])));
     }
     assert_true(compared >= 100);
 }
@@ -210,7 +230,8 @@ static void hyperstatic_and_sliding_random_problems_converge(void **state) {
             if (d.mu[k] == 0) assert_true(r[3 * k + 1] == 0 && r[3 * k + 2] == 0);
         solved += report.converged;
     }
-    // Random directions are harsher than bodies are: a few may stay open. 1 % says that none fell behind.
+    // Random directions are harsher than bodies are: a few may stay open. 1 % says that none fell
+    // behind.
     if (solved < all - 2) fail_msg("%d of %d", solved, all);
 }
 
@@ -221,8 +242,12 @@ static void units_do_not_matter(void **state) {
         seed = 77 + (uint64_t)i;
         random_problem(&d, 6, 24, 0.4);
         e = d;
-        e.cones = (qpc_cones){.count = 6, .start = e.start, .column = e.column, .value = e.value,
-                              .q = e.q, .mu = e.mu};
+        e.cones = (qpc_cones){.count = 6,
+                              .start = e.start,
+                              .column = e.column,
+                              .value = e.value,
+                              .q = e.q,
+                              .mu = e.mu};
         double mass = i % 2 ? 1e6 : 1e-7, speed = i % 3 ? 1e-5 : 1e4;
         for (int32_t k = 0; k < e.start[18]; k++) e.value[k] /= mass;
         for (int32_t k = 0; k < 18; k++) e.q[k] *= speed;
@@ -235,6 +260,40 @@ static void units_do_not_matter(void **state) {
     }
 }
 
+typedef struct job {
+    const qpc_cones *cones;
+    double r[N];
+} job;
+
+static void *solve_in_thread(void *argument) {
+    job *j = argument;
+    qpc_arena own = {0};
+    qpc_friction_options options = {.mode = QPC_FRICTION_EXACT};
+    qpc_friction_report report;
+    for (int32_t k = 0; k < 20; k++) {
+        memset(j->r, 0, sizeof j->r);
+        if (qpc_solve_cones(j->cones, &options, &own, j->r, &report, NULL) != QPC_OK) j->r[0] = NAN;
+        qpc_arena_reset(&own);
+    }
+    qpc_arena_fini(&own);
+    return NULL;
+}
+
+static void threads_get_the_same_bits(void **state) {
+    (void)state;
+    static dense d;
+    static job jobs[4];
+    pthread_t threads[4];
+    seed = 31;
+    random_problem(&d, 12, 10, 0.5);
+    for (int32_t k = 0; k < 4; k++) {
+        jobs[k].cones = &d.cones;
+        assert_int_equal(pthread_create(&threads[k], NULL, solve_in_thread, &jobs[k]), 0);
+    }
+    for (int32_t k = 0; k < 4; k++) assert_int_equal(pthread_join(threads[k], NULL), 0);
+    for (int32_t k = 1; k < 4; k++) assert_memory_equal(jobs[0].r, jobs[k].r, sizeof jobs[0].r);
+}
+
 static void bad_input_is_refused(void **state) {
     (void)state;
     static dense d;
@@ -245,15 +304,15 @@ static void bad_input_is_refused(void **state) {
     qpc_friction_report report = {.iterations = 77};
     qpc_friction_options options = {.mode = QPC_FRICTION_EXACT};
     d.mu[1] = -0.1;
-    assert_fails(qpc_solve_cones(&d.cones, &options, &arena, r, &report, &err), QPC_ERR_INVALID, &err,
-                 "contact 1");
+    assert_fails(qpc_solve_cones(&d.cones, &options, &arena, r, &report, &err), QPC_ERR_INVALID,
+                 &err, "contact 1");
     d.mu[1] = NAN;
-    assert_fails(qpc_solve_cones(&d.cones, &options, &arena, r, &report, &err), QPC_ERR_INVALID, &err,
-                 "contact 1");
+    assert_fails(qpc_solve_cones(&d.cones, &options, &arena, r, &report, &err), QPC_ERR_INVALID,
+                 &err, "contact 1");
     d.mu[1] = 0.3;
     d.value[4] = INFINITY;
-    assert_fails(qpc_solve_cones(&d.cones, &options, &arena, r, &report, &err), QPC_ERR_NUMERIC, &err,
-                 "row 0");
+    assert_fails(qpc_solve_cones(&d.cones, &options, &arena, r, &report, &err), QPC_ERR_NUMERIC,
+                 &err, "row 0");
     assert_int_equal(report.iterations, 77);
     d.cones.count = 0;
     assert_ok(qpc_solve_cones(&d.cones, &options, &arena, r, &report, &err), &err);
@@ -303,6 +362,7 @@ int main(void) {
         cmocka_unit_test(random_problems_agree_with_gauss_seidel),
         cmocka_unit_test(hyperstatic_and_sliding_random_problems_converge),
         cmocka_unit_test(units_do_not_matter),
+        cmocka_unit_test(threads_get_the_same_bits),
         cmocka_unit_test(bad_input_is_refused),
         cmocka_unit_test(nothing_to_do_gives_zero),
         cmocka_unit_test(memory_faults_leave_r_alone),

@@ -49,8 +49,13 @@ static qpc_friction friction_of(tangents *t, int32_t n) {
         }
     }
     t->start[2 * t->count] = at;
-    return (qpc_friction){.count = t->count, .row = t->row, .mu = t->mu, .start = t->start,
-                          .column = t->column, .value = t->value, .u0 = t->u0};
+    return (qpc_friction){.count = t->count,
+                          .row = t->row,
+                          .mu = t->mu,
+                          .start = t->start,
+                          .column = t->column,
+                          .value = t->value,
+                          .u0 = t->u0};
 }
 
 static qpc_status try_step(qpc_friction_mode mode, double tolerance, qpc_arena *memory, answer *a,
@@ -60,8 +65,8 @@ static qpc_status try_step(qpc_friction_mode mode, double tolerance, qpc_arena *
     options.residual_tolerance = 1e-10;
     qpc_friction friction = friction_of(&contact, small.n);
     qpc_friction_options how = {.mode = mode, .tolerance = tolerance};
-    return qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &small.qp, &friction, &options, &how, memory, a->dv,
-                              a->lambda, a->beta, &a->solver, &a->friction, err);
+    return qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &small.qp, &friction, &options, &how, memory,
+                              a->dv, a->lambda, a->beta, &a->solver, &a->friction, err);
 }
 
 /// Solve what stands in `small` and `contact`, and hold the answer to the law.
@@ -127,10 +132,17 @@ typedef struct block { // a point of mass m on a plane through 0 with normal n
     answer last;
 } block;
 
-static void block_set(block *b, double mass, double mu, double gravity, double tilt_deg, double dt) {
+static void block_set(block *b, double mass, double mu, double gravity, double tilt_deg,
+                      double dt) {
     double a = tilt_deg * acos(-1) / 180;
-    *b = (block){.mass = mass, .mu = mu, .gravity = gravity, .tilt = a, .dt = dt,
-                 .n = {sin(a), 0, cos(a)}, .t1 = {cos(a), 0, -sin(a)}, .t2 = {0, 1, 0}};
+    *b = (block){.mass = mass,
+                 .mu = mu,
+                 .gravity = gravity,
+                 .tilt = a,
+                 .dt = dt,
+                 .n = {sin(a), 0, cos(a)},
+                 .t1 = {cos(a), 0, -sin(a)},
+                 .t2 = {0, 1, 0}};
 }
 
 static double dot(const double *a, const double *b) {
@@ -165,8 +177,8 @@ static void a_block_below_the_threshold_does_not_creep(void **state) {
     block b;
     oracle_result(&o, "normal and friction force", force, 2, &tolerance);
     for (int32_t mode = QPC_FRICTION_STAGGERED; mode <= QPC_FRICTION_EXACT; mode++) {
-        block_set(&b, oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"), oracle_setup(&o, "gravity_m_s2"),
-                  oracle_setup(&o, "tilt_deg"), 0.005);
+        block_set(&b, oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"),
+                  oracle_setup(&o, "gravity_m_s2"), oracle_setup(&o, "tilt_deg"), 0.005);
         for (int32_t s = 0; s < 12000; s++) block_step(&b, (qpc_friction_mode)mode); // 60 s
         // Round-off of 12,000 steps, each at most 1e-17 m.
         assert_near(sqrt(dot(b.x, b.x)), 0, 1e-13);
@@ -192,8 +204,9 @@ static void a_block_slips_and_stops_as_computed(void **state) {
     double tolerance;
     for (int32_t mode = QPC_FRICTION_STAGGERED; mode <= QPC_FRICTION_EXACT; mode++) {
         oracle o = open_case("incline_slip");
-        block_set(&b, oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"), oracle_setup(&o, "gravity_m_s2"),
-                  oracle_setup(&o, "tilt_deg"), oracle_setup(&o, "dt_s"));
+        block_set(&b, oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"),
+                  oracle_setup(&o, "gravity_m_s2"), oracle_setup(&o, "tilt_deg"),
+                  oracle_setup(&o, "dt_s"));
         for (int32_t i = 0; i < 3; i++) b.v[i] = oracle_setup(&o, "v0_m_s") * b.t1[i];
         int32_t steps = (int32_t)oracle_setup(&o, "steps");
         for (int32_t s = 0; s < steps; s++) block_step(&b, (qpc_friction_mode)mode);
@@ -204,8 +217,8 @@ static void a_block_slips_and_stops_as_computed(void **state) {
         oracle_close(&o);
 
         o = open_case("block_stopping_distance");
-        block_set(&b, oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"), oracle_setup(&o, "gravity_m_s2"),
-                  0, oracle_setup(&o, "dt_s"));
+        block_set(&b, oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"),
+                  oracle_setup(&o, "gravity_m_s2"), 0, oracle_setup(&o, "dt_s"));
         b.v[0] = oracle_setup(&o, "v0_m_s") * 0.6; // any direction: the cone is round
         b.v[1] = oracle_setup(&o, "v0_m_s") * 0.8;
         int32_t moving = 0;
@@ -255,14 +268,16 @@ static void a_sphere_slides_until_it_rolls(void **state) {
     assert_near(where, expected(&o, "distance until it rolls", &tolerance), tolerance);
     assert_near(v[0], expected(&o, "speed when rolling", &tolerance), 1e-9);
     double before = 0.5 * m * 4, after = 0.5 * m * v[0] * v[0] + 0.2 * m * R * R * v[4] * v[4];
-    assert_near(1 - after / before, expected(&o, "energy lost / energy at the start", &tolerance), 1e-9);
+    assert_near(1 - after / before, expected(&o, "energy lost / energy at the start", &tolerance),
+                1e-9);
     oracle_close(&o);
 }
 
 // ---- a box with redundant corners ----
 
 /// A box on a plane tilted about y (gravity turned instead), corners by corners^2 contacts.
-static void box_problem(int32_t corners, double mass, double tilt, double mu, double dt, const double *v) {
+static void box_problem(int32_t corners, double mass, double tilt, double mu, double dt,
+                        const double *v) {
     int32_t m = corners * corners;
     clear(6, m, m);
     double size[3] = {0.4, 0.3, 0.2};
@@ -295,7 +310,8 @@ static void a_box_on_many_points_sticks_and_slips(void **state) {
     static answer a;
     for (int32_t corners = 2; corners <= 5; corners++) {
         for (int32_t k = 0; k < 4; k++) {
-            double tilt = k % 2 ? 0.35 : 0.30, mu = tan(0.32), mass = k < 2 ? 3 : 3e5, v[6] = {0}, dt = 0.01;
+            double tilt = k % 2 ? 0.35 : 0.30, mu = tan(0.32), mass = k < 2 ? 3 : 3e5, v[6] = {0},
+                   dt = 0.01;
             memset(&a, 0, sizeof a);
             for (int32_t s = 0; s < 100; s++) {
                 box_problem(corners, mass, tilt, mu, dt, v);
@@ -314,10 +330,11 @@ static void a_box_on_many_points_sticks_and_slips(void **state) {
 
 // ---- capstan: equality rows beside friction ----
 
-/// Nodes on a polygon of `contacts` nodes and an end on either side, links that do not stretch (equality rows),
-/// in the plane; the second tangent of a contact is empty. Pulls are at the ends along the links.
-static void capstan(int32_t contacts, double mu, double wrap, double node_mass, const double *end_mass,
-                    const double *pull, double dt) {
+/// Nodes on a polygon of `contacts` nodes and an end on either side, links that do not stretch
+/// (equality rows), in the plane; the second tangent of a contact is empty. Pulls are at the ends
+/// along the links.
+static void capstan(int32_t contacts, double mu, double wrap, double node_mass,
+                    const double *end_mass, const double *pull, double dt) {
     int32_t nodes = contacts + 2, links = nodes - 1;
     clear(2 * nodes, contacts + links, contacts);
     double turn = wrap / contacts;
@@ -351,7 +368,8 @@ static void a_capstan_holds_and_slips(void **state) {
     (void)state;
     static answer a;
     oracle o = open_case("capstan_polygon"), held = open_case("capstan_holding");
-    double tolerance, ratio = expected(&o, "T1/T2", &tolerance), T2 = oracle_setup(&o, "T2_N"), dt = 0.01;
+    double tolerance, ratio = expected(&o, "T1/T2", &tolerance), T2 = oracle_setup(&o, "T2_N"),
+                      dt = 0.01;
     double mu = oracle_setup(&o, "mu"), wrap = oracle_setup(&o, "wrap_angle_rad"), ends[2] = {1, 1};
     int32_t contacts = (int32_t)oracle_setup(&o, "contact_nodes");
     // Holding: whatever lies between the limits, to a hair.
@@ -366,10 +384,12 @@ static void a_capstan_holds_and_slips(void **state) {
         assert_near(fabs(a.lambda[small.m - 1]) / dt, T2, 1e-6);
     }
     // Within 1 % of the smooth cylinder (T2 / T1 of the file is the load).
-    double load = oracle_setup(&held, "load_N"), least = expected(&held, "least T1 that holds", &tolerance);
+    double load = oracle_setup(&held, "load_N"),
+           least = expected(&held, "least T1 that holds", &tolerance);
     assert_near(load / ratio, least, 0.01 * least);
-    // Slipping, slowly and with light nodes, so that the tensions at the ends are in the limit's ratio but for
-    // what accelerates 20 nodes of 0.1 g at 0.04 m/s^2. (Lighter ones drown the residual in round-off.)
+    // Slipping, slowly and with light nodes, so that the tensions at the ends are in the limit's
+    // ratio but for what accelerates 20 nodes of 0.1 g at 0.04 m/s^2. (Lighter ones drown the
+    // residual in round-off.)
     memset(&a, 0, sizeof a);
     double pull[2] = {1.001 * ratio * T2, T2};
     capstan(contacts, mu, wrap, 1e-4, ends, pull, dt);
@@ -404,8 +424,8 @@ static double draw(void) {
     return (double)(int64_t)(seed >> 11) * 0x1p-52 - 1;
 }
 
-/// Particles joined by springs (K banded), each against a plane with friction, some with frictionless rows,
-/// one equality.
+/// Particles joined by springs (K banded), each against a plane with friction, some with
+/// frictionless rows, one equality.
 static void random_step(int32_t particles, double mu) {
     int32_t rows = 2 * particles + 1;
     clear(3 * particles, rows, particles);
@@ -453,7 +473,8 @@ static void both_modes_agree_on_random_steps(void **state) {
         random_step(2 + i % 12, 0.1 + 0.1 * (i % 5));
         memset(&a, 0, sizeof a);
         step(QPC_FRICTION_EXACT, 1e-10, &a);
-        for (int32_t r = 0; r < small.m; r++) { // every row holds, those that were not in the set too
+        for (int32_t r = 0; r < small.m;
+             r++) { // every row holds, those that were not in the set too
             double s = small.c[r];
             for (int32_t j = 0; j < small.n; j++) s -= small.J[r][j] * a.dv[j];
             assert_true(small.equality[r] ? fabs(s) <= 1e-9 : s >= -1e-9);
@@ -479,7 +500,8 @@ static void both_modes_agree_on_random_steps(void **state) {
 
 static void a_contact_that_friction_opens_is_pulled_in(void **state) {
     (void)state;
-    // Without friction the particle slides past the second wall; with it, it is thrown against the first.
+    // Without friction the particle slides past the second wall; with it, it is thrown against the
+    // first.
     static answer a;
     memset(&a, 0, sizeof a);
     clear(3, 2, 2);
@@ -489,7 +511,7 @@ static void a_contact_that_friction_opens_is_pulled_in(void **state) {
     contact.T[0][0] = contact.T[1][1] = 1;
     contact.u0[0] = 0.5;
     contact.mu[0] = 0.4;
-    contact.mu[1] = 0; // else it would carry weight too
+    contact.mu[1] = 0;  // else it would carry weight too
     small.J[1][0] = -1; // a wall that x may not leave to the left by more than 0.3
     small.c[1] = 0.3;
     contact.T[2][1] = contact.T[3][2] = 1;
@@ -514,7 +536,9 @@ static void no_friction_is_the_plain_solver(void **state) {
     qpc_error err = {0};
     a.beta[3] = 7;
     assert_ok(try_step(QPC_FRICTION_OFF, 0, &arena, &a, &err), &err);
-    assert_ok(qpc_solve(QPC_SOLVER_ACTIVE_SET, &small.qp, &options, &arena, dv, lambda, &report, &err), &err);
+    assert_ok(
+        qpc_solve(QPC_SOLVER_ACTIVE_SET, &small.qp, &options, &arena, dv, lambda, &report, &err),
+        &err);
     assert_memory_equal(dv, a.dv, (size_t)small.n * sizeof *dv);
     assert_true(a.beta[3] == 0 && a.friction.converged);
     // mu = 0 everywhere is the same motion.
@@ -568,7 +592,8 @@ static void units_do_not_matter(void **state) {
             for (int32_t q = 0; q < small.n; q++) small.K[p][q] *= mass;
         }
         for (int32_t r = 0; r < small.m; r++) {
-            double s = contact.row[r % contact.count] == r ? 1 : 1e3; // rows without friction: any scale
+            double s =
+                contact.row[r % contact.count] == r ? 1 : 1e3; // rows without friction: any scale
             small.c[r] *= speed * s;
             for (int32_t q = 0; q < small.n; q++) small.J[r][q] *= s;
         }
@@ -612,17 +637,20 @@ static void bad_input_is_refused(void **state) {
     random_step(3, 0.3);
     memset(&a, 0, sizeof a);
     contact.mu[2] = -1;
-    assert_fails(try_step(QPC_FRICTION_EXACT, 0, &arena, &a, &err), QPC_ERR_INVALID, &err, "contact 2");
+    assert_fails(try_step(QPC_FRICTION_EXACT, 0, &arena, &a, &err), QPC_ERR_INVALID, &err,
+                 "contact 2");
     contact.mu[2] = 0.3;
     contact.row[1] = 6; // the equality
     assert_fails(try_step(QPC_FRICTION_EXACT, 0, &arena, &a, &err), QPC_ERR_INVALID, &err, "row 6");
     contact.row[1] = 1;
     contact.u0[3] = NAN;
-    assert_fails(try_step(QPC_FRICTION_STAGGERED, 0, &arena, &a, &err), QPC_ERR_NUMERIC, &err, "contact 1");
+    assert_fails(try_step(QPC_FRICTION_STAGGERED, 0, &arena, &a, &err), QPC_ERR_NUMERIC, &err,
+                 "contact 1");
     contact.u0[3] = 0;
     small.b[0] = INFINITY;
     a.lambda[0] = 1;
-    assert_fails(try_step(QPC_FRICTION_EXACT, 0, &arena, &a, &err), QPC_ERR_NUMERIC, &err, "not finite");
+    assert_fails(try_step(QPC_FRICTION_EXACT, 0, &arena, &a, &err), QPC_ERR_NUMERIC, &err,
+                 "not finite");
     assert_true(a.dv[0] == 0 && a.lambda[0] == 1);
 }
 

@@ -1,4 +1,5 @@
-/// Friction against closed forms: slopes, stopping, balls that roll, capstans, a pull by a spring; both modes.
+/// Friction against closed forms: slopes, stopping, balls that roll, capstans, a pull by a spring;
+/// both modes.
 #include "engine/solver/friction.h"
 #include "tests/support/oracle.h"
 #include "tests/support/smallqp.h"
@@ -46,8 +47,13 @@ static void build(void) {
         }
     }
     s.start[2 * s.contacts] = at;
-    s.friction = (qpc_friction){.count = s.contacts, .row = s.row, .mu = s.mu, .start = s.start,
-                                .column = s.column, .value = s.value, .u0 = s.u0};
+    s.friction = (qpc_friction){.count = s.contacts,
+                                .row = s.row,
+                                .mu = s.mu,
+                                .start = s.start,
+                                .column = s.column,
+                                .value = s.value,
+                                .u0 = s.u0};
 }
 
 static double dot(const double *row, const double *x) {
@@ -59,14 +65,17 @@ static double dot(const double *row, const double *x) {
 /// One step from v, whose rows say J (v + dv) <= bound; what every answer to it must be.
 static void step(qpc_friction_mode mode, const double *bound) {
     qpc_solver_options options = qpc_solver_options_default();
-    qpc_friction_options friction = {.mode = mode, .tolerance = mode == QPC_FRICTION_EXACT ? 0 : 1e-10};
+    qpc_friction_options friction = {.mode = mode,
+                                     .tolerance = mode == QPC_FRICTION_EXACT ? 0 : 1e-10};
     qpc_solver_report report;
     qpc_error err = {0};
     options.exact = true;
-    for (int32_t i = 0; i < s.qp.m; i++) s.qp.c[i] = (bound != NULL ? bound[i] : 0) - dot(s.qp.J[i], s.v);
+    for (int32_t i = 0; i < s.qp.m; i++)
+        s.qp.c[i] = (bound != NULL ? bound[i] : 0) - dot(s.qp.J[i], s.v);
     for (int32_t i = 0; i < 2 * s.contacts; i++) s.u0[i] = dot(s.T[i], s.v);
-    assert_ok(qpc_solve_friction(QPC_SOLVER_AUTO, &s.qp.qp, &s.friction, &options, &friction, &arena, s.dv, s.lambda,
-                                 s.beta, &report, &s.report, &err), &err);
+    assert_ok(qpc_solve_friction(QPC_SOLVER_AUTO, &s.qp.qp, &s.friction, &options, &friction,
+                                 &arena, s.dv, s.lambda, s.beta, &report, &s.report, &err),
+              &err);
     if (!s.report.converged) fail_msg("not converged: natural residual %g", s.report.natural);
     for (int32_t j = 0; j < s.qp.n; j++) s.v[j] += s.dv[j];
     for (int32_t k = 0; k < s.contacts; k++) {
@@ -118,7 +127,8 @@ static void set_block(double mass, double mu, double tilt, double gravity, doubl
 static void a_block_below_the_threshold_does_not_creep(void **state) {
     (void)state;
     oracle o = open_oracle("incline_stick");
-    double mass = oracle_setup(&o, "mass_kg"), mu = oracle_setup(&o, "mu"), g = oracle_setup(&o, "gravity_m_s2");
+    double mass = oracle_setup(&o, "mass_kg"), mu = oracle_setup(&o, "mu"),
+           g = oracle_setup(&o, "gravity_m_s2");
     double tilt = oracle_setup(&o, "tilt_deg") * DEGREE, h = 0.01;
     for (int mode = QPC_FRICTION_STAGGERED; mode <= QPC_FRICTION_EXACT; mode++) {
         double x = 0, y = 0;
@@ -128,8 +138,10 @@ static void a_block_below_the_threshold_does_not_creep(void **state) {
             x += h * s.v[0];
             y += h * s.v[1];
         }
-        if (!(hypot(x, y) <= 1e-11)) fail_msg("mode %d crept %g m", mode, hypot(x, y)); // 6000 times 1e-14 m/s
-        double force[2] = {s.lambda[0] / h, hypot(s.beta[0], s.beta[1]) / h}, speed = hypot(s.v[0], s.v[1]);
+        if (!(hypot(x, y) <= 1e-11))
+            fail_msg("mode %d crept %g m", mode, hypot(x, y)); // 6000 times 1e-14 m/s
+        double force[2] = {s.lambda[0] / h, hypot(s.beta[0], s.beta[1]) / h},
+               speed = hypot(s.v[0], s.v[1]);
         expect(&o, "speed after any time", &speed, 1);
         expect(&o, "normal and friction force", force, 2);
         assert_int_equal(s.report.sticking, 1);
@@ -142,7 +154,9 @@ static void a_block_below_the_threshold_does_not_creep(void **state) {
         set_block(mass, mu, (limit + 1e-7) * DEGREE, g, h);
         step((qpc_friction_mode)mode, NULL);
         assert_true(s.v[0] > 0);
-        assert_near(s.v[0], h * g * (sin((limit + 1e-7) * DEGREE) - mu * cos((limit + 1e-7) * DEGREE)), 1e-12);
+        assert_near(s.v[0],
+                    h * g * (sin((limit + 1e-7) * DEGREE) - mu * cos((limit + 1e-7) * DEGREE)),
+                    1e-12);
     }
     oracle_close(&o);
 }
@@ -152,8 +166,8 @@ static void a_block_above_the_threshold_slides_as_computed(void **state) {
     oracle o = open_oracle("incline_slip");
     double h = oracle_setup(&o, "dt_s");
     for (int mode = QPC_FRICTION_STAGGERED; mode <= QPC_FRICTION_EXACT; mode++) {
-        set_block(oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"), oracle_setup(&o, "tilt_deg") * DEGREE,
-                  oracle_setup(&o, "gravity_m_s2"), h);
+        set_block(oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"),
+                  oracle_setup(&o, "tilt_deg") * DEGREE, oracle_setup(&o, "gravity_m_s2"), h);
         s.v[0] = oracle_setup(&o, "v0_m_s");
         double x = 0, a = 0;
         for (int32_t i = 0; i < (int32_t)oracle_setup(&o, "steps"); i++) {
@@ -174,7 +188,8 @@ static void a_block_stops_where_it_should(void **state) {
     oracle o = open_oracle("block_stopping_distance");
     double h = oracle_setup(&o, "dt_s");
     for (int mode = QPC_FRICTION_STAGGERED; mode <= QPC_FRICTION_EXACT; mode++) {
-        set_block(oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"), 0, oracle_setup(&o, "gravity_m_s2"), h);
+        set_block(oracle_setup(&o, "mass_kg"), oracle_setup(&o, "mu"), 0,
+                  oracle_setup(&o, "gravity_m_s2"), h);
         s.v[0] = oracle_setup(&o, "v0_m_s") * cos(2);
         s.v[1] = oracle_setup(&o, "v0_m_s") * sin(2);
         double x = 0, y = 0, steps = 0;
@@ -213,7 +228,8 @@ static void a_billiard_ball_slips_then_rolls(void **state) {
     (void)state;
     oracle o = open_oracle("billiard_slip_to_roll");
     double h = 1e-3, radius = oracle_setup(&o, "radius_m"), v0 = oracle_setup(&o, "v0_m_s");
-    set_ball(oracle_setup(&o, "mass_kg"), radius, oracle_setup(&o, "mu"), 0, oracle_setup(&o, "gravity_m_s2"), h);
+    set_ball(oracle_setup(&o, "mass_kg"), radius, oracle_setup(&o, "mu"), 0,
+             oracle_setup(&o, "gravity_m_s2"), h);
     s.v[0] = v0;
     double x = 0, at = 0, distance = 0;
     for (int32_t i = 0; i < 500; i++) {
@@ -243,7 +259,8 @@ static void a_ball_rolls_down_a_slope(void **state) {
         step(QPC_FRICTION_EXACT, NULL);
         x += h * s.v[0];
     }
-    expect(&o, "acceleration down the slope", (double[]){s.dv[0] / h, s.dv[4] / h, s.beta[0] / h}, 3);
+    expect(&o, "acceleration down the slope", (double[]){s.dv[0] / h, s.dv[4] / h, s.beta[0] / h},
+           3);
     expect(&o, "distance after n steps of backward Euler", &x, 1);
     for (int32_t side = -1; side <= 1; side += 2) {
         set_ball(mass, radius, least * (1 + 1e-6 * side), tilt, g, h);
@@ -256,9 +273,11 @@ static void a_ball_rolls_down_a_slope(void **state) {
 
 // ---- capstans ----
 
-/// A cable of straight links over `nodes` nodes on an arc, each turning it by angle / nodes, links of fixed
-/// length as equalities. Two more particles hang on its ends if hung, else forces pull there.
-static void set_capstan(int32_t nodes, double angle, double mu, bool hung, double node_mass, const double *end_mass) {
+/// A cable of straight links over `nodes` nodes on an arc, each turning it by angle / nodes, links
+/// of fixed length as equalities. Two more particles hang on its ends if hung, else forces pull
+/// there.
+static void set_capstan(int32_t nodes, double angle, double mu, bool hung, double node_mass,
+                        const double *end_mass) {
     int32_t ends = hung ? 2 : 0, total = nodes + ends, links = total - 1;
     clear(3 * total, nodes + links, nodes);
     double turn = angle / nodes;
@@ -276,7 +295,8 @@ static void set_capstan(int32_t nodes, double angle, double mu, bool hung, doubl
         s.T[2 * node][3 * i + 1] = cos(middle);
         s.T[2 * node + 1][3 * i + 2] = 1;
     }
-    for (int32_t l = 0; l < links; l++) { // between l and l + 1, along the tangent at a multiple of turn
+    for (int32_t l = 0; l < links;
+         l++) { // between l and l + 1, along the tangent at a multiple of turn
         double at = (hung ? l : l + 1) * turn;
         s.qp.equality[nodes + l] = 1;
         s.qp.J[nodes + l][3 * l] = sin(at);
@@ -289,14 +309,17 @@ static void set_capstan(int32_t nodes, double angle, double mu, bool hung, doubl
 static void a_capstan_of_straight_links_slips_at_its_ratio(void **state) {
     (void)state;
     oracle o = open_oracle("capstan_polygon");
-    double mu = oracle_setup(&o, "mu"), angle = oracle_setup(&o, "wrap_angle_rad"), T2 = oracle_setup(&o, "T2_N");
+    double mu = oracle_setup(&o, "mu"), angle = oracle_setup(&o, "wrap_angle_rad"),
+           T2 = oracle_setup(&o, "T2_N");
     int32_t nodes = (int32_t)oracle_setup(&o, "contact_nodes");
     double ratio = wanted(&o, "T1/T2"), h = 0.005;
     for (int mode = QPC_FRICTION_EXACT; mode <= QPC_FRICTION_EXACT; mode++) {
         for (int32_t side = -1; side <= 1; side++) {
             double T1 = T2 * ratio * (1 + 1e-6 * side), a = 0.5 * angle / nodes;
             set_capstan(nodes, angle, mu, false, 0.01, NULL);
-            int32_t last = 3 * (nodes - 1); // T2 pulls at the start against the tangent, T1 at the end along it
+            int32_t last =
+                3 *
+                (nodes - 1); // T2 pulls at the start against the tangent, T1 at the end along it
             s.qp.b[1] = -h * T2;
             s.qp.b[last] = h * T1 * -sin(angle);
             s.qp.b[last + 1] = h * T1 * cos(angle);
@@ -311,7 +334,8 @@ static void a_capstan_of_straight_links_slips_at_its_ratio(void **state) {
             if (side < 0) assert_true(speed <= 1e-9 * h * T1 / 0.01);
             if (side > 0) assert_true(speed > 1e-8 * h * T1 / (0.01 * nodes));
             if (side > 0) assert_near(normal, (T1 - T2) * cos(a) / mu, 1e-5 * normal);
-            if (side == 0) expect(&o, "sum of the normal forces", (double[]){(T1 - T2) * cos(a) / mu}, 1);
+            if (side == 0)
+                expect(&o, "sum of the normal forces", (double[]){(T1 - T2) * cos(a) / mu}, 1);
         }
     }
     expect(&o, "T1/T2 of the smooth cylinder", &ratio, 1);
@@ -321,11 +345,14 @@ static void a_capstan_of_straight_links_slips_at_its_ratio(void **state) {
 static void a_capstan_holds_between_its_limits(void **state) {
     (void)state;
     oracle o = open_oracle("capstan_holding");
-    double mu = oracle_setup(&o, "mu"), angle = oracle_setup(&o, "wrap_angle_rad"), load = oracle_setup(&o, "load_N");
-    double low = wanted(&o, "least T1 that holds"), high = wanted(&o, "greatest T1 without slip"), h = 0.005;
+    double mu = oracle_setup(&o, "mu"), angle = oracle_setup(&o, "wrap_angle_rad"),
+           load = oracle_setup(&o, "load_N");
+    double low = wanted(&o, "least T1 that holds"), high = wanted(&o, "greatest T1 without slip"),
+           h = 0.005;
     const double factor[] = {0.99, 1.01, 1.01, 0.99}; // 1 %: the polygon of 20 links is 0.2 % off
     for (int32_t k = 0; k < 4; k++) {
-        double T1 = (k % 2 == 0 ? (k < 2 ? low : high) : (k < 2 ? low : high)) * factor[k], speed = 0;
+        double T1 = (k % 2 == 0 ? (k < 2 ? low : high) : (k < 2 ? low : high)) * factor[k],
+               speed = 0;
         set_capstan(20, angle, mu, false, 0.01, NULL);
         s.qp.b[1] = -h * load;
         s.qp.b[57] = h * T1 * -sin(angle);
@@ -345,7 +372,8 @@ static void a_capstan_holds_between_its_limits(void **state) {
 static void two_masses_slip_over_a_capstan_as_computed(void **state) {
     (void)state;
     oracle o = open_oracle("capstan_slipping");
-    double mu = oracle_setup(&o, "mu"), angle = oracle_setup(&o, "wrap_angle_rad"), g = oracle_setup(&o, "gravity_m_s2");
+    double mu = oracle_setup(&o, "mu"), angle = oracle_setup(&o, "wrap_angle_rad"),
+           g = oracle_setup(&o, "gravity_m_s2");
     double m1 = oracle_setup(&o, "m1_kg"), m2 = oracle_setup(&o, "m2_kg"), h = 0.005;
     enum { NODES = 18 };
     double a = 0.5 * angle / NODES;
@@ -353,11 +381,14 @@ static void two_masses_slip_over_a_capstan_as_computed(void **state) {
     const double masses[] = {m2, m1}; // m1 at the end, along the tangent
     set_capstan(NODES, angle, mu, true, 1e-5, masses);
     int32_t last = 3 * (NODES + 1);
-    s.qp.b[1] = -h * m2 * g; // tangents at the ends: (0, 1) and (0, -1) for half a turn, both legs hang along -y
+    s.qp.b[1] =
+        -h * m2 *
+        g; // tangents at the ends: (0, 1) and (0, -1) for half a turn, both legs hang along -y
     s.qp.b[last + 1] = -h * m1 * g;
     build();
     step(QPC_FRICTION_EXACT, NULL);
-    double acceleration = -s.v[last + 1] / h, T2 = m2 * (g + s.v[1] / h), T1 = m1 * (g - acceleration);
+    double acceleration = -s.v[last + 1] / h, T2 = m2 * (g + s.v[1] / h),
+           T1 = m1 * (g - acceleration);
     expect(&o, "tension ratio T1/T2 while slipping", (double[]){T1 / T2}, 1);
     expect(&o, "acceleration of m1 downward", &acceleration, 1);
     assert_near(T1 / T2, ratio, 1e-4 * ratio); // the nodes weigh 1e-5 of 1
@@ -372,15 +403,19 @@ static void two_masses_slip_over_a_capstan_as_computed(void **state) {
 
 static void a_spring_pulls_a_block_loose_when_it_should(void **state) {
     (void)state;
-    // The spring's far end moves at V: the block sticks until k V t = mu m g, then x' = V (1 - cos w t).
-    const double mass = 2, mu = 0.3, g = 10, k = 50, V = 0.4, h = 2e-4, start = mu * mass * g / (k * V);
+    // The spring's far end moves at V: the block sticks until k V t = mu m g, then x' = V (1 - cos
+    // w t).
+    const double mass = 2, mu = 0.3, g = 10, k = 50, V = 0.4, h = 2e-4,
+                 start = mu * mass * g / (k * V);
     double x = 0, w = sqrt(k / mass), loose = -1, worst = 0;
     set_block(mass, mu, 0, g, h);
     s.qp.K[0][0] = mass + h * h * k;
     build();
     for (int32_t i = 0; i < (int32_t)((start + 1) / h); i++) {
         double t = h * (i + 1);
-        s.qp.b[0] = h * k * (V * t - x - h * s.v[0]); // implicit in the block, the driven end at the end of the step
+        s.qp.b[0] = h * k *
+                    (V * t - x -
+                     h * s.v[0]); // implicit in the block, the driven end at the end of the step
         step(QPC_FRICTION_EXACT, NULL);
         x += h * s.v[0];
         if (loose < 0 && fabs(s.v[0]) > 1e-12) loose = t;
@@ -388,7 +423,9 @@ static void a_spring_pulls_a_block_loose_when_it_should(void **state) {
         if (t > start) worst = fmax(worst, fabs(s.v[0] - V * (1 - cos(w * (t - start)))));
     }
     assert_near(loose, start, 1.5 * h);
-    assert_true(worst <= 8 * h * w * V); // first order in the step: error about V w^2 t h / 2 over one second
+    assert_true(worst <=
+                8 * h * w *
+                    V); // first order in the step: error about V w^2 t h / 2 over one second
 }
 
 int main(void) {

@@ -43,13 +43,19 @@ static void sparse(int32_t rows, int32_t n, double (*dense)[N], int32_t *start, 
 static int32_t start[M + 1], column[M * N], t_start[2 * M + 1], t_column[2 * M * N], row[M];
 static double value[M * N], t_value[2 * M * N];
 
-static qpc_status try_impact(bodies *b, qpc_linsys *sys, qpc_impact_mode mode, const double *approach,
-                             double threshold, qpc_arena *memory, qpc_error *err) {
+static qpc_status try_impact(bodies *b, qpc_linsys *sys, qpc_impact_mode mode,
+                             const double *approach, double threshold, qpc_arena *memory,
+                             qpc_error *err) {
     sparse(b->m, b->n, b->J, start, column, value);
     sparse(2 * b->contacts, b->n, b->T, t_start, t_column, t_value);
     for (int32_t k = 0; k < b->contacts; k++) row[k] = k;
-    qpc_friction friction = {.count = b->contacts, .row = row, .mu = b->mu, .start = t_start,
-                             .column = t_column, .value = t_value, .u0 = b->u0};
+    qpc_friction friction = {.count = b->contacts,
+                             .row = row,
+                             .mu = b->mu,
+                             .start = t_start,
+                             .column = t_column,
+                             .value = t_value,
+                             .u0 = b->u0};
     return qpc_solve_impact(sys, b->m, start, column, value, b->eps, approach, threshold,
                             b->contacts > 0 ? &friction : NULL, mode, memory, b->v, b->f, b->beta,
                             &b->report, err);
@@ -65,9 +71,10 @@ static void impact(bodies *b, qpc_impact_mode mode) {
     qpc_arena_reset(&arena);
 }
 
-static const char *const lcps[] = {"ball_floor", "box_floor4", "box_tilted16", "box_tilted4", "cradle20_r100",
-                                   "cradle3", "cradle5_half", "funnel12", "pile4", "rack5", "rack5_off",
-                                   "separating", "stack20", "stack5_1e4", NULL};
+static const char *const lcps[] = {
+    "ball_floor", "box_floor4",   "box_tilted16", "box_tilted4", "cradle20_r100",
+    "cradle3",    "cradle5_half", "funnel12",     "pile4",       "rack5",
+    "rack5_off",  "separating",   "stack20",      "stack5_1e4",  NULL};
 
 static void stored_impacts_are_solved(void **state) {
     (void)state;
@@ -91,17 +98,20 @@ static void stored_impacts_are_solved(void **state) {
         double *approach = calloc(rows, sizeof *approach);
         bool all_close = true;
         for (size_t i = 0; i < rows; i++) {
-            for (int32_t l = f.J_p[i]; l < f.J_p[i + 1]; l++) approach[i] += f.J_x[l] * f.v[f.J_i[l]];
+            for (int32_t l = f.J_p[i]; l < f.J_p[i + 1]; l++)
+                approach[i] += f.J_x[l] * f.v[f.J_i[l]];
             all_close = all_close && approach[i] <= 0;
         }
         assert_ok(qpc_solve_impact(&sys, f.rows, f.J_p, f.J_i, f.J_x, eps, NULL, 0, NULL,
-                                   QPC_IMPACT_SIMULTANEOUS, &arena, v, impulse, NULL, &report, &err),
+                                   QPC_IMPACT_SIMULTANEOUS, &arena, v, impulse, NULL, &report,
+                                   &err),
                   &err);
         assert_true(report.converged);
         assert_true(report.energy_after <= report.energy_before * (1 + 1e-12));
         assert_near(report.restitution_scale, 1, all_close ? 0 : 1);
         double distance = 0;
-        for (size_t i = 0; i < n; i++) distance += f.M[i] * (v[i] - f.v_plus[i]) * (v[i] - f.v_plus[i]);
+        for (size_t i = 0; i < n; i++)
+            distance += f.M[i] * (v[i] - f.v_plus[i]) * (v[i] - f.v_plus[i]);
         bool compare = all_close || eps[0] == 0;
         if (compare && !(sqrt(distance) <= 1e-9 * f.scale))
             fail_msg("%s: v is off by %g", lcps[k], sqrt(distance) / f.scale);
@@ -146,14 +156,24 @@ static void stored_lcps_are_solved_by_the_active_set(void **state) {
         for (size_t i = 0; i < nnz; i++) minus[i] = -f.J_x[i];
         for (size_t i = 0; i < rows; i++) one[i] = 1;
         const double *b = cones_array(&f, "b", 8, &count);
-        qpc_qp qp = {.n = f.n, .m = f.rows, .sys = &sys, .b = zero, .row_start = f.J_p, .column = f.J_i,
-                     .value = minus, .c = b, .equality = no, .priority = one, .key = key};
+        qpc_qp qp = {.n = f.n,
+                     .m = f.rows,
+                     .sys = &sys,
+                     .b = zero,
+                     .row_start = f.J_p,
+                     .column = f.J_i,
+                     .value = minus,
+                     .c = b,
+                     .equality = no,
+                     .priority = one,
+                     .key = key};
         qpc_solver_options options = qpc_solver_options_default();
         options.exact = true;
         options.residual_tolerance = 1e300;
         qpc_solver_report report;
         assert_ok(qpc_linsys_factor(&sys, &err), &err);
-        assert_ok(qpc_solve(QPC_SOLVER_ACTIVE_SET, &qp, &options, &arena, x, l, &report, &err), &err);
+        assert_ok(qpc_solve(QPC_SOLVER_ACTIVE_SET, &qp, &options, &arena, x, l, &report, &err),
+                  &err);
         double distance = 0, worst = 0;
         for (size_t i = 0; i < n; i++) {
             double d = f.v[i] + x[i] - f.v_plus[i];
@@ -194,7 +214,8 @@ static void expect(const oracle *o, const char *quantity, const double *got, int
 }
 
 /// Rod or plank: unknowns (vz, wy); contacts at xs, (w x r)_z = -w x.
-static void two_points(bodies *b, const oracle *o, const double *xs, const double *eps, int32_t count) {
+static void two_points(bodies *b, const oracle *o, const double *xs, const double *eps,
+                       int32_t count) {
     memset(b, 0, sizeof *b);
     double mass = oracle_setup(o, "mass_kg"), length = oracle_setup(o, "length_m");
     b->n = 2;
@@ -213,8 +234,8 @@ static void two_points(bodies *b, const oracle *o, const double *xs, const doubl
 static void rods_and_planks_land_as_computed(void **state) {
     (void)state;
     static bodies b;
-    const char *const names[] = {"rod_flat", "rod_flat_two_restitutions", "rod_tilted", "plank_two_supports",
-                                 "plank_one_sided_supports"};
+    const char *const names[] = {"rod_flat", "rod_flat_two_restitutions", "rod_tilted",
+                                 "plank_two_supports", "plank_one_sided_supports"};
     for (int32_t k = 0; k < 5; k++) {
         oracle o = open_case(names[k]);
         double eps[2], xs[2], half = 0.5 * oracle_setup(&o, "length_m");
@@ -249,10 +270,12 @@ static void box(bodies *b, const oracle *o, double tilt, int32_t corners) {
     for (int32_t i = 0; i < 3; i++) {
         double s = size[(i + 1) % 3], t = size[(i + 2) % 3];
         b->mass[i] = mass;
-        b->mass[3 + i] = mass * (s * s + t * t) / 12; // about the y axis whatever the tilt about y is
+        b->mass[3 + i] =
+            mass * (s * s + t * t) / 12; // about the y axis whatever the tilt about y is
     }
     for (int32_t k = 0; k < corners; k++) {
-        double x = (corners == 4 && k >= 2 ? -0.5 : 0.5) * size[0], y = (k % 2 ? -0.5 : 0.5) * size[1];
+        double x = (corners == 4 && k >= 2 ? -0.5 : 0.5) * size[0],
+               y = (k % 2 ? -0.5 : 0.5) * size[1];
         double z = -0.5 * size[2], c = cos(tilt), s = sin(tilt);
         double rx = c * x + s * z; // turned so that the edge at +x is lower
         b->J[k][2] = 1;
@@ -309,7 +332,8 @@ static void cradles_do_both(void **state) {
         oracle o = open_case(names[k]);
         cradle(&b, &o);
         impact(&b, QPC_IMPACT_SIMULTANEOUS);
-        // eps acts on contacts that approach: the first one. The files' law bounces there alone too.
+        // eps acts on contacts that approach: the first one. The files' law bounces there alone
+        // too.
         expect(&o, "impulses, simultaneous", b.f, b.m);
         expect(&o, "velocities after, simultaneous", b.v, b.n);
         cradle(&b, &o);
@@ -328,7 +352,8 @@ static void two_balls_leave_when_two_come(void **state) {
     cradle(&b, &o);
     b.v[1] = b.v[0];
     impact(&b, QPC_IMPACT_SEQUENTIAL);
-    for (int32_t i = 0; i < 5; i++) assert_near(b.v[i], i < 3 ? 0 : oracle_setup(&o, "v_m_s"), 1e-12);
+    for (int32_t i = 0; i < 5; i++)
+        assert_near(b.v[i], i < 3 ? 0 : oracle_setup(&o, "v_m_s"), 1e-12);
     oracle_close(&o);
 }
 
@@ -367,11 +392,12 @@ static void resting_contacts_do_not_bounce(void **state) {
     assert_near(b.v[0], 1, 1e-12);
     assert_near(b.v[1], 0, 1e-12);
     assert_int_equal(b.report.impacts, 1);
-    // The same told by the approach when the step has stopped both already: what it took is given back.
+    // The same told by the approach when the step has stopped both already: what it took is given
+    // back.
     for (int32_t mode = 0; mode < 2; mode++) {
         b.v[0] = b.v[1] = 0;
-        assert_ok(try_impact(&b, &sys, mode ? QPC_IMPACT_SEQUENTIAL : QPC_IMPACT_SIMULTANEOUS, approach,
-                             2 * g * h, &arena, &err),
+        assert_ok(try_impact(&b, &sys, mode ? QPC_IMPACT_SEQUENTIAL : QPC_IMPACT_SIMULTANEOUS,
+                             approach, 2 * g * h, &arena, &err),
                   &err);
         assert_near(b.v[0], 1, 1e-12);
         assert_near(b.v[1], 0, 1e-12);
@@ -383,7 +409,8 @@ static void resting_contacts_do_not_bounce(void **state) {
     // A bounce that was announced where the step took nothing (both fall on): no double energy.
     b.v[0] = -2;
     b.v[1] = 0;
-    assert_ok(try_impact(&b, &sys, QPC_IMPACT_SIMULTANEOUS, approach, 2 * g * h, &arena, &err), &err);
+    assert_ok(try_impact(&b, &sys, QPC_IMPACT_SIMULTANEOUS, approach, 2 * g * h, &arena, &err),
+              &err);
     assert_near(b.report.energy_before, 4, 1e-12);
     qpc_linsys_fini(&sys);
 }
@@ -394,7 +421,8 @@ static double draw(void) {
     return (double)(int64_t)(seed >> 11) * 0x1p-52 - 1;
 }
 
-/// A body of 6 unknowns on corner contacts with friction (lever arms at random), or a few of them stacked.
+/// A body of 6 unknowns on corner contacts with friction (lever arms at random), or a few of them
+/// stacked.
 static void random_bodies(bodies *b, int32_t count, double eps, double mu) {
     memset(b, 0, sizeof *b);
     b->n = 6 * count;
@@ -450,7 +478,8 @@ static void friction_and_restitution_gain_nothing(void **state) {
             if (b.report.converged) assert_true(w >= -1e-6);
             assert_true(b.f[c] >= 0);
             // Sequential impulses add up along changing directions: inside mu f all the same.
-            assert_true(hypot(b.beta[2 * c], b.beta[2 * c + 1]) <= b.mu[c] * b.f[c] * (1 + 1e-6) + 1e-9);
+            assert_true(hypot(b.beta[2 * c], b.beta[2 * c + 1]) <=
+                        b.mu[c] * b.f[c] * (1 + 1e-6) + 1e-9);
         }
     }
     assert_int_equal(unsolved, 0);
@@ -500,12 +529,12 @@ static void bad_input_is_refused(void **state) {
     double before[N];
     b.eps[1] = 1.5;
     memcpy(before, b.v, sizeof before);
-    assert_fails(try_impact(&b, &sys, QPC_IMPACT_SIMULTANEOUS, NULL, 0, &arena, &err), QPC_ERR_INVALID, &err,
-                 "contact 1");
+    assert_fails(try_impact(&b, &sys, QPC_IMPACT_SIMULTANEOUS, NULL, 0, &arena, &err),
+                 QPC_ERR_INVALID, &err, "contact 1");
     b.eps[1] = 0.5;
     b.v[3] = NAN;
-    assert_fails(try_impact(&b, &sys, QPC_IMPACT_SEQUENTIAL, NULL, 0, &arena, &err), QPC_ERR_NUMERIC, &err,
-                 "not finite");
+    assert_fails(try_impact(&b, &sys, QPC_IMPACT_SEQUENTIAL, NULL, 0, &arena, &err),
+                 QPC_ERR_NUMERIC, &err, "not finite");
     b.v[3] = before[3];
     assert_memory_equal(before, b.v, sizeof before);
     qpc_linsys_fini(&sys);
@@ -527,8 +556,8 @@ static void memory_faults_leave_velocities_alone(void **state) {
             qpc_error err = {0};
             memcpy(b.v, before, sizeof before);
             qpc_status status =
-                try_impact(&b, &sys, mode % 2 ? QPC_IMPACT_SEQUENTIAL : QPC_IMPACT_SIMULTANEOUS, NULL, 0,
-                           &fresh, &err);
+                try_impact(&b, &sys, mode % 2 ? QPC_IMPACT_SEQUENTIAL : QPC_IMPACT_SIMULTANEOUS,
+                           NULL, 0, &fresh, &err);
             if (!qpc_faults_ended(&f, status)) assert_memory_equal(before, b.v, sizeof before);
             qpc_arena_fini(&fresh);
         }
