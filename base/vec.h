@@ -37,6 +37,12 @@ static inline qpc_vec3 v3_cross(qpc_vec3 a, qpc_vec3 b) {
 }
 static inline double v3_norm2(qpc_vec3 a) { return v3_dot(a, a); }
 static inline double v3_norm(qpc_vec3 a) { return sqrt(v3_dot(a, a)); }
+/// p turned by the unit quaternion q (w, x, y, z).
+static inline qpc_vec3 v3_rotate(const double q[4], qpc_vec3 p) {
+    qpc_vec3 u = v3(q[1], q[2], q[3]);
+    qpc_vec3 t = v3_scale(2.0, v3_cross(u, p));
+    return v3_add(v3_madd(p, q[0], t), v3_cross(u, t));
+}
 static inline int v3_finite(qpc_vec3 a) { return isfinite(a.x) && isfinite(a.y) && isfinite(a.z); }
 
 #endif

@@ -39,6 +39,7 @@ static const demo DEMOS[] = {
     {"pulley-fine", "pulley-fine", 5, -1},
     {"pulley-1-strain", "pulley-1-strain", 5, -1},
     {"pulley-funnel-strain", "pulley-funnel-strain", 5, -1},
+    {"cloth-sphere", "cloth-sphere", 1.5, -1},
 };
 enum { DEMO_COUNT = sizeof DEMOS / sizeof DEMOS[0], RUNS_MAX = 31 };
 

@@ -163,6 +163,154 @@ static void run_wall(int32_t rows, bool staggered) {
     free(w.value);
 }
 
+// ---- steps of a cable over a cylinder ----
+
+typedef struct cable {
+    int32_t n, contacts, *row_start, *column, *t_start, *t_column, *row;
+    double *value, *t_value, *c, *b, *mu, *u0;
+    uint8_t *equality, *priority;
+    uint64_t *key;
+    qpc_linsys K;
+} cable;
+
+static void *zeros(size_t count, size_t size) {
+    void *p = calloc(count, size);
+    if (p == NULL) abort();
+    return p;
+}
+
+/// `contacts` particles around a half circle of radius 1 and as many on two hanging legs, 0.7 kg,
+/// stiff links, one side longer: it slides, or sticks where mu carries it. dt 5 ms.
+static void cable_make(cable *s, int32_t contacts, double mu) {
+    int32_t particles = 2 * contacts;
+    double dt = 0.005, spacing = acos(-1) / contacts, m = 7 * spacing, k = 1e5 / spacing;
+    qpc_error err = {0};
+    *s = (cable){.n = 3 * particles, .contacts = contacts};
+    size_t n = (size_t)s->n, c = (size_t)contacts;
+    s->row_start = zeros(c + 1, sizeof(int32_t));
+    s->row = zeros(c, sizeof(int32_t));
+    s->column = zeros(3 * c, sizeof(int32_t));
+    s->t_start = zeros(2 * c + 1, sizeof(int32_t));
+    s->t_column = zeros(6 * c, sizeof(int32_t));
+    s->value = zeros(3 * c, sizeof(double));
+    s->t_value = zeros(6 * c, sizeof(double));
+    s->c = zeros(c, sizeof(double));
+    s->mu = zeros(c, sizeof(double));
+    s->u0 = zeros(2 * c, sizeof(double));
+    s->b = zeros(n, sizeof(double));
+    s->equality = zeros(c, 1);
+    s->priority = zeros(c, 1);
+    s->key = zeros(c, sizeof(uint64_t));
+    if (qpc_linsys_resize(&s->K, s->n, 5, &err) != QPC_OK) abort();
+    int32_t first = contacts / 3; // particles on the shorter leg
+    for (int32_t i = 0; i < particles; i++) {
+        int32_t on = i - first;
+        double a = on < 0 ? 0 : on >= contacts ? acos(-1) : (on + 0.5) * spacing;
+        double d[3] = {-sin(a), cos(a), 0};
+        for (int32_t p = 0; p < 3; p++) {
+            qpc_linsys_add(&s->K, 3 * i + p, 3 * i + p, m);
+            for (int32_t q = 0; i > 0 && q < 3; q++) {
+                double h = dt * dt * k * d[p] * d[q];
+                if (q <= p) qpc_linsys_add(&s->K, 3 * i + p, 3 * i + q, h);
+                if (q <= p) qpc_linsys_add(&s->K, 3 * i - 3 + p, 3 * i - 3 + q, h);
+                qpc_linsys_add(&s->K, 3 * i + p, 3 * i - 3 + q, -h);
+            }
+        }
+        s->b[3 * i + 1] = -dt * m * 9.81;
+        if (on < 0 || on >= contacts) continue;
+        for (int32_t j = 0; j < 3; j++) {
+            s->column[3 * on + j] = s->t_column[6 * on + j] = s->t_column[6 * on + 3 + j] =
+                3 * i + j;
+            s->value[3 * on + j] = j == 0 ? -cos(a) : j == 1 ? -sin(a) : 0;
+            s->t_value[6 * on + j] = d[j];
+            s->t_value[6 * on + 3 + j] = j == 2;
+        }
+        s->row_start[on + 1] = 3 * (on + 1);
+        s->t_start[2 * on + 1] = 6 * on + 3;
+        s->t_start[2 * on + 2] = 6 * on + 6;
+        s->row[on] = on;
+        s->mu[on] = mu;
+        s->u0[2 * on] = 0.3 * (mu < 0.3);
+        s->priority[on] = 1;
+        s->key[on] = (uint64_t)on;
+    }
+    if (qpc_linsys_factor(&s->K, &err) != QPC_OK) abort();
+}
+
+static void cable_free(cable *s) {
+    void *all[] = {s->row_start, s->column,   s->t_start,  s->t_column, s->row,
+                   s->value,     s->t_value,  s->c,        s->b,        s->mu,
+                   s->u0,        s->equality, s->priority, s->key};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    qpc_linsys_fini(&s->K);
+}
+
+/// Cold, and warm from its own answer with the load changed by 1 %.
+static void run_cable(int32_t contacts, double mu, qpc_friction_mode mode) {
+    cable s;
+    cable_make(&s, contacts, mu);
+    qpc_qp qp = {.n = s.n,
+                 .m = contacts,
+                 .sys = &s.K,
+                 .b = s.b,
+                 .row_start = s.row_start,
+                 .column = s.column,
+                 .value = s.value,
+                 .c = s.c,
+                 .equality = s.equality,
+                 .priority = s.priority,
+                 .key = s.key};
+    qpc_friction friction = {.count = contacts,
+                             .row = s.row,
+                             .mu = s.mu,
+                             .start = s.t_start,
+                             .column = s.t_column,
+                             .value = s.t_value,
+                             .u0 = s.u0};
+    qpc_solver_options options = qpc_solver_options_default();
+    qpc_friction_options how = {.mode = mode};
+    double *dv = zeros((size_t)s.n, 8), *lambda = zeros((size_t)contacts, 8);
+    double *beta = zeros(2 * (size_t)contacts, 8), *l0 = zeros((size_t)contacts, 8);
+    double *b0 = zeros(2 * (size_t)contacts, 8);
+    qpc_arena arena = {0};
+    for (int32_t warm = 0; warm < 2; warm++) {
+        qpc_solver_report solver = {0};
+        qpc_friction_report report = {0};
+        qpc_error err = {0};
+        double best = HUGE_VAL, spent = 0;
+        memcpy(l0, lambda, (size_t)contacts * 8);
+        memcpy(b0, beta, 2 * (size_t)contacts * 8);
+        for (int32_t i = 0; warm && i < s.n; i++) s.b[i] *= 1.01;
+        for (int32_t k = 0; k < 100 && spent < 500; k++) {
+            memcpy(lambda, l0, (size_t)contacts * 8);
+            memcpy(beta, b0, 2 * (size_t)contacts * 8);
+            double t = bench_ms(CLOCK_THREAD_CPUTIME_ID);
+            if (qpc_solve_friction(QPC_SOLVER_AUTO, &qp, &friction, &options, &how, &arena, dv,
+                                   lambda, beta, &solver, &report, &err) != QPC_OK) {
+                fprintf(stderr, "cable: %s\n", err.message);
+                exit(1);
+            }
+            t = bench_ms(CLOCK_THREAD_CPUTIME_ID) - t;
+            spent += t;
+            if (t < best) best = t;
+            qpc_arena_reset(&arena);
+        }
+        printf("%s,%s,%s,cable_mu_%g_%s,%s,%d,%d,%.3e,%.3e,%.3e,%d,%d,%d,%d,%d,%d,%.3f\n", cpu,
+               bench_compiler(), commit, mu, warm ? "warm" : "cold",
+               mode == QPC_FRICTION_EXACT ? "exact" : "staggered", contacts, report.converged,
+               report.natural, report.penetration, report.dissipation_defect, report.iterations,
+               report.outers, report.newton, report.sticking, report.sliding, report.open, best);
+    }
+    fflush(stdout);
+    free(dv);
+    free(lambda);
+    free(beta);
+    free(l0);
+    free(b0);
+    qpc_arena_fini(&arena);
+    cable_free(&s);
+}
+
 int main(int argc, char **argv) {
     bench_cpu(cpu, sizeof cpu);
     commit = argc > 1 ? argv[1] : "unknown";
@@ -180,6 +328,10 @@ int main(int argc, char **argv) {
         run(slash != NULL ? slash + 1 : argv[i], &f.cones, QPC_FRICTION_STAGGERED);
         cones_close(&f);
     }
+    for (int32_t contacts = 25; contacts <= 200; contacts *= 2)
+        for (int32_t k = 0; k < 4; k++)
+            run_cable(contacts, k % 2 ? 0.6 : 0.1,
+                      k / 2 ? QPC_FRICTION_STAGGERED : QPC_FRICTION_EXACT);
     for (int32_t rows = 4; rows <= 16; rows += 4) run_wall(rows, rows <= 12);
     return 0;
 }

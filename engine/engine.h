@@ -85,6 +85,8 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, active_hash, "1", "hash of the sorted keys of the active rows")                           \
     X(I, solver_iterations, "1", "iterations of all QPs of the step")                              \
     X(I, set_changes, "1", "rows added to and dropped from active sets")                           \
+    X(I, budget, "1", "iterations and set changes that the step was given; 0: as many as it needed") \
+    X(I, exhausted, "1", "1: they did not suffice, and the best iterate was taken")                \
     X(I, factorizations, "1", "factorisations of K or K + J'RJ")                                   \
     X(I, solves, "1", "back-substitutions")                                                        \
     X(I, fallbacks, "1", "QPs that the fallback solver finished")                                  \
@@ -119,7 +121,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, momentum_y, "kg m/s", "total momentum")                                                   \
     X(R, momentum_z, "kg m/s", "total momentum")                                                   \
     X(R, max_speed, "m/s", "largest node speed")                                                   \
-    X(R, max_strain, "1", "largest |l/l0 - 1| of a spring")                                        \
+    X(R, max_strain, "1", "largest |l/l0 - 1| of a spring, those of bending left out")                                        \
     X(R, lag, "m", "largest distance of something driven from where its orders would have it")                                          \
     X(I, allocations, "1", "memory allocations of the step (0 after warm-up)")                     \
     X(I, arena_bytes, "B", "high water of the step arena")                                         \
@@ -165,10 +167,11 @@ uint64_t qpc_world_scene_hash(const qpc_world *world);
 
 typedef struct qpc_body_info {
     const char *name; // borrowed for the life of the world
-    const char *kind; // "cable", "static", "kinematic"
+    const char *kind; // "cable", "cloth", "static", "kinematic"
     int32_t first_node, node_count; // in the arrays below; static bodies have nodes too
     int32_t element_count, nodes_per_element;
     double radius;
+    int32_t first_spring, spring_count; // of qpc_world_tensions; cloth: its edges, then springs across inner edges
     const qpc_mesh *mesh; // NULL for a cable
     bool moves;           // false: positions never change
 } qpc_body_info;
@@ -178,7 +181,7 @@ int32_t qpc_world_node_count(const qpc_world *world);
 const double *qpc_world_positions(const qpc_world *world);  // (nodes x 3) m
 const double *qpc_world_velocities(const qpc_world *world); // (nodes x 3) m/s
 const double *qpc_world_masses(const qpc_world *world);     // (nodes) kg; 0: not a degree of freedom
-/// Spring tensions of the cables, chain after chain (sum of node_count - 1), N.
+/// Spring tensions, body after body (qpc_body_info), N.
 const double *qpc_world_tensions(const qpc_world *world, int32_t *ret_count);
 
 /// Contacts of the last step that have a row, sorted by key.

@@ -238,7 +238,7 @@ static const qpc_field_spec state_results[] = {
     R("hash", UINT, "State hash after that step."),
     M("positions", TENSOR, "m, (nodes, 3)."),
     M("velocities", TENSOR, "m/s, (nodes, 3)."),
-    M("tensions", TENSOR, "Of the springs of cables, chain after chain, N, (springs)."),
+    M("tensions", TENSOR, "Of the springs of cables and cloth, body after body, N, (springs)."),
     M("contacts", MAP, "As in world.step."),
     M("reactions", MAP, "Of fixed points: node (f) int32 and force (f, 3) N."),
     M("limit_forces", TENSOR,

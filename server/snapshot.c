@@ -21,7 +21,7 @@ qpc_status qpc_layout_create(const qpc_world *world, qpc_layout **ret, qpc_error
     layout->body_count = count;
     layout->engine_node_count = qpc_world_node_count(world);
     layout->contiguous = true;
-    int32_t next = -1, tension = 0;
+    int32_t next = -1;
     for (int32_t i = 0; i < count; i++) {
         qpc_body_info info = qpc_world_body(world, i);
         qpc_layout_body *body = &layout->bodies[i];
@@ -35,11 +35,9 @@ qpc_status qpc_layout_create(const qpc_world *world, qpc_layout **ret, qpc_error
         if (info.mesh != NULL) {
             body->has_mesh = true;
             memcpy(body->mesh_sha256, qpc_mesh_sha256(info.mesh), 32);
-        } else if (strcmp(info.kind, "cable") == 0 && info.node_count > 0) {
-            body->first_tension = tension;
-            body->tension_count = info.node_count - 1;
-            tension += body->tension_count;
         }
+        body->first_tension = info.first_spring;
+        body->tension_count = info.spring_count;
         body->first_node = layout->node_count;
         if (!info.moves) continue;
         body->node_count = info.node_count;
@@ -84,7 +82,8 @@ static qpc_status body_to_value(const qpc_layout_body *body, qpc_value *ret) {
         char hex[65];
         qpc_hex_encode(body->mesh_sha256, 32, hex);
         qpc_put_text(&map, &status, "mesh", hex);
-    } else {
+    }
+    if (!body->has_mesh || body->tension_count > 0) {
         qpc_put(&map, &status, "first_tension", qpc_int(body->first_tension));
         qpc_put(&map, &status, "tension_count", qpc_int(body->tension_count));
     }

@@ -152,7 +152,7 @@ cli_exit cli_mesh(cli *c, int argc, char **argv) {
     if (strcmp(name, "file") == 0) return convert_file(c, argc - 1, argv + 1);
     const qpc_mesh_kind *kind = qpc_mesh_kind_find(name);
     if (kind == NULL) {
-        fprintf(stderr, "qpc mesh: wanted a kind: sheave, funnel, cylinder, sphere, sheet, box, or "
+        fprintf(stderr, "qpc mesh: wanted a kind: sheave, funnel, cylinder, sphere, sheet, grid, box, or "
                         "file\n");
         return CLI_USAGE;
     }

@@ -59,6 +59,14 @@ static const qpc_mesh_kind kinds[QPC_MESH_KIND_COUNT] = {
       {"depth", QPC_PARAM_LENGTH, "1", "size along the other direction, m"},
       {"axis", QPC_PARAM_AXIS, "y", "direction of the normal"},
       {NULL, QPC_PARAM_FLAG, NULL, NULL}}},
+    {"grid", "flat rectangle of evenly spaced vertices, two triangles a cell: for cloth; open",
+     {{"columns", QPC_PARAM_COUNT, "10", "vertices along x (axis x: along y), at least 2"},
+      {"rows", QPC_PARAM_COUNT, "columns", "vertices along the other direction, at least 2"},
+      {"width", QPC_PARAM_LENGTH, "1", "size along the columns' direction, m"},
+      {"depth", QPC_PARAM_LENGTH, "width", "size along the other direction, m"},
+      {"alternate", QPC_PARAM_FLAG, "true", "diagonals of neighbouring cells run across each other"},
+      {"axis", QPC_PARAM_AXIS, "y", "direction of the normal"},
+      {NULL, QPC_PARAM_FLAG, NULL, NULL}}},
     {"box", "box with its faces across the axes",
      {{"triangles", QPC_PARAM_COUNT, "12", "exact count, even, at least 12"},
       {"width", QPC_PARAM_LENGTH, "1", "size along x, m"},
@@ -512,6 +520,38 @@ static qpc_status make_sheet(const mesh_spec *spec, qpc_mesh_data *ret, qpc_erro
     return QPC_OK;
 }
 
+/// Vertex (column i, row j) is number j columns + i, whatever the axis.
+static qpc_status make_grid(const mesh_spec *spec, qpc_mesh_data *ret, qpc_error *err) {
+    enum { COLUMNS, ROWS, WIDTH, DEPTH, ALTERNATE, AXIS };
+    int axis = (int)value_or(spec, AXIS, 1);
+    double width = value_or(spec, WIDTH, 1), depth = value_or(spec, DEPTH, width);
+    bool alternate = value_or(spec, ALTERNATE, 1) != 0;
+    int32_t nu = count_or(spec, COLUMNS, 10), nv = count_or(spec, ROWS, nu);
+    if (nu < 2 || nv < 2)
+        return qpc_fail_at(err, QPC_ERR_INVALID, spec->where, "%d columns and %d rows; wanted at least 2 of each", nu, nv);
+    int64_t triangles = 2 * ((int64_t)nu - 1) * ((int64_t)nv - 1);
+    if (triangles > QPC_GENERATE_MAX_TRIANGLES)
+        return qpc_fail_at(err, QPC_ERR_LIMIT, spec->where, "%d columns and %d rows have more than %d triangles", nu, nv,
+                           QPC_GENERATE_MAX_TRIANGLES);
+    builder b;
+    qpc_status status = builder_init(&b, (int64_t)nu * nv, (int32_t)triangles, axis, err);
+    if (status != QPC_OK) return status;
+    for (int32_t j = 0; j < nv; j++)
+        for (int32_t i = 0; i < nu; i++) {
+            double u = width * ((double)i / (nu - 1) - 0.5), v = depth * ((double)j / (nv - 1) - 0.5);
+            if (axis == 1) add_vertex(&b, v, u, 0); // the cycle about y is (z, x)
+            else add_vertex(&b, u, v, 0);
+        }
+    for (int32_t j = 0; j + 1 < nv; j++)
+        for (int32_t i = 0; i + 1 < nu; i++) {
+            int32_t p = j * nu + i, q = axis == 1 ? p + nu : p + 1, r = p + nu + 1, s = axis == 1 ? p + 1 : p + nu;
+            if (alternate && (i + j) % 2 != 0) add_quad(&b, q, r, s, p, QUAD_PLAIN);
+            else add_quad(&b, p, q, r, s, QUAD_PLAIN);
+        }
+    *ret = b.mesh;
+    return QPC_OK;
+}
+
 /// Number of a lattice point on the surface of an a x b x c grid: the layer z = 0, then the layer
 /// z = c, then the walls between them, ring by ring.
 static int32_t box_vertex(const int32_t n[3], int32_t i, int32_t j, int32_t k) {
@@ -624,7 +664,7 @@ qpc_status qpc_mesh_generate(const qpc_value *map, const char *where, qpc_mesh_d
                              qpc_error *err) {
     static qpc_status (*const make[QPC_MESH_KIND_COUNT])(const mesh_spec *, qpc_mesh_data *,
                                                          qpc_error *) = {
-        make_sheave, make_funnel, make_cylinder, make_sphere, make_sheet, make_box};
+        make_sheave, make_funnel, make_cylinder, make_sphere, make_sheet, make_grid, make_box};
     char path[120], name[32];
     if (map->kind != QPC_MAP)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted a map {kind, ...}");
@@ -638,7 +678,7 @@ qpc_status qpc_mesh_generate(const qpc_value *map, const char *where, qpc_mesh_d
         const char *near = qpc_nearest(name, strlen(name), names);
         return qpc_fail_at(err, QPC_ERR_INVALID, path,
                            "unknown kind of mesh \"%s\"%s%s%s (sheave, funnel, cylinder, sphere, "
-                           "sheet, box)",
+                           "sheet, grid, box)",
                            name, near ? "; did you mean \"" : "", near ? near : "",
                            near ? "\"?" : "");
     }

@@ -30,7 +30,7 @@ typedef struct qpc_mesh_kind {
     qpc_mesh_param params[QPC_MESH_PARAM_MAX + 1]; // ended by a NULL name
 } qpc_mesh_kind;
 
-enum { QPC_MESH_KIND_COUNT = 6, QPC_GENERATE_MAX_TRIANGLES = 40000000 };
+enum { QPC_MESH_KIND_COUNT = 7, QPC_GENERATE_MAX_TRIANGLES = 40000000 };
 /// NULL beyond the last one.
 const qpc_mesh_kind *qpc_mesh_kind_get(int32_t index);
 const qpc_mesh_kind *qpc_mesh_kind_find(const char *name);

@@ -1,15 +1,18 @@
-/// Springs of cables: energy, forces, and the clamped Jacobian of K and b. No state; any thread.
+/// Springs: energy, forces, and the clamped Jacobian of K and b. No state; any thread.
 ///
 /// A spring of length zero has no direction: it gives no force and no stiffness for that step (its
 /// ends are apart again as soon as anything else moves them).
 #include "engine/dynamics/cable.h"
 
+#include "base/mem.h"
 #include "base/vec.h"
 
-/// Length l and direction n (from node to node + 1); n = 0 for a spring of no length.
-static qpc_vec3 direction(const double *x, int32_t node, double *ret_length) {
-    const double *p = x + 3 * (int64_t)node;
-    qpc_vec3 d = v3_sub(v3_load(p + 3), v3_load(p));
+#include <stdlib.h>
+#include <string.h>
+
+/// Length l and direction n (from node i to node j); n = 0 for a spring of no length.
+static qpc_vec3 direction(const double *x, int32_t i, int32_t j, double *ret_length) {
+    qpc_vec3 d = v3_sub(v3_load(x + 3 * (int64_t)j), v3_load(x + 3 * (int64_t)i));
     double l = v3_norm(d);
     *ret_length = l;
     return l > 0 ? v3_scale(1 / l, d) : v3(0, 0, 0);
@@ -18,8 +21,8 @@ static qpc_vec3 direction(const double *x, int32_t node, double *ret_length) {
 double qpc_springs_energy(const qpc_springs *springs, const double *x) {
     double sum = 0;
     for (int32_t s = 0; s < springs->count; s++) {
-        double l;
-        direction(x, springs->node[s], &l);
+        int32_t i = springs->node[s], j = qpc_springs_other(springs, s);
+        double l = v3_norm(v3_sub(v3_load(x + 3 * (int64_t)j), v3_load(x + 3 * (int64_t)i)));
         double stretch = l - springs->rest_length[s];
         sum += 0.5 * springs->stiffness[s] * stretch * stretch;
     }
@@ -28,20 +31,46 @@ double qpc_springs_energy(const qpc_springs *springs, const double *x) {
 
 void qpc_springs_force(const qpc_springs *springs, const double *x, double *f) {
     for (int32_t s = 0; s < springs->count; s++) {
-        double l;
-        qpc_vec3 n = direction(x, springs->node[s], &l);
+        int32_t i = springs->node[s], j = qpc_springs_other(springs, s);
+        double l, *fi = f + 3 * (int64_t)i, *fj = f + 3 * (int64_t)j;
+        qpc_vec3 n = direction(x, i, j, &l);
         qpc_vec3 pull = v3_scale(springs->stiffness[s] * (l - springs->rest_length[s]), n);
-        double *fi = f + 3 * (int64_t)springs->node[s];
         v3_store(fi, v3_add(v3_load(fi), pull));
-        v3_store(fi + 3, v3_sub(v3_load(fi + 3), pull));
+        v3_store(fj, v3_sub(v3_load(fj), pull));
     }
 }
 
 void qpc_springs_tension(const qpc_springs *springs, const double *x, double *ret) {
     for (int32_t s = 0; s < springs->count; s++) {
         double l;
-        direction(x, springs->node[s], &l);
+        direction(x, springs->node[s], qpc_springs_other(springs, s), &l);
         ret[s] = springs->stiffness[s] * (l - springs->rest_length[s]);
+    }
+}
+
+// ---- the Jacobian ----
+
+static void add_to_band(qpc_linsys *K, int32_t i, int32_t j, double dt2, double h[3][3]) {
+    for (int32_t a = 0; a < 3; a++) {
+        for (int32_t b = 0; b <= a; b++) {
+            qpc_linsys_add(K, i + a, i + b, dt2 * h[a][b]);
+            qpc_linsys_add(K, j + a, j + b, dt2 * h[a][b]);
+        }
+        for (int32_t b = 0; b < 3; b++) qpc_linsys_add(K, j + a, i + b, -dt2 * h[a][b]);
+    }
+}
+
+/// The lower triangle by columns; place: where block (j, i) begins below the diagonal block of i.
+static void add_to_columns(qpc_linsys *K, int32_t i, int32_t j, int32_t place, double dt2, double h[3][3]) {
+    for (int32_t b = 0; b < 3; b++) {
+        double *at_i = K->value + K->start[i + b], *at_j = K->value + K->start[j + b];
+        for (int32_t a = b; a < 3; a++) {
+            double v = dt2 * h[a][b];
+            at_i[a - b] += v;
+            at_j[a - b] += v;
+        }
+        double *below = at_i + (3 - b) + place;
+        for (int32_t a = 0; a < 3; a++) below[a] -= dt2 * h[a][b];
     }
 }
 
@@ -49,9 +78,9 @@ void qpc_springs_stiffness(const qpc_springs *springs, const double *x, const do
                            qpc_linsys *K, double *Hv) {
     double dt2 = dt * dt;
     for (int32_t s = 0; s < springs->count; s++) {
-        int32_t node = springs->node[s];
+        int32_t node = springs->node[s], other = qpc_springs_other(springs, s);
         double l;
-        qpc_vec3 n = direction(x, node, &l);
+        qpc_vec3 n = direction(x, node, other, &l);
         if (!(l > 0)) continue;
         double k = springs->stiffness[s];
         double across = 1 - springs->rest_length[s] / l;
@@ -63,20 +92,94 @@ void qpc_springs_stiffness(const qpc_springs *springs, const double *x, const do
             {along * n.y * n.x, along * n.y * n.y + across, along * n.y * n.z},
             {along * n.z * n.x, along * n.z * n.y, along * n.z * n.z + across},
         };
-        int32_t i = 3 * node, j = i + 3;
-        for (int32_t a = 0; a < 3; a++) {
-            for (int32_t b = 0; b <= a; b++) {
-                qpc_linsys_add(K, i + a, i + b, dt2 * h[a][b]);
-                qpc_linsys_add(K, j + a, j + b, dt2 * h[a][b]);
-            }
-            for (int32_t b = 0; b < 3; b++) qpc_linsys_add(K, j + a, i + b, -dt2 * h[a][b]);
-        }
-        const double *vi = v + i;
-        double d[3] = {vi[0] - vi[3], vi[1] - vi[4], vi[2] - vi[5]};
+        int32_t i = 3 * node, j = 3 * other;
+        if (springs->place != NULL) add_to_columns(K, i, j, springs->place[s], dt2, h);
+        else add_to_band(K, i, j, dt2, h);
+        const double *vi = v + i, *vj = v + j;
+        double d[3] = {vi[0] - vj[0], vi[1] - vj[1], vi[2] - vj[2]};
         for (int32_t a = 0; a < 3; a++) {
             double t = h[a][0] * d[0] + h[a][1] * d[1] + h[a][2] * d[2];
             Hv[i + a] += t;
             Hv[j + a] -= t;
         }
     }
+}
+
+// ---- the pattern ----
+
+static int by_value(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/// upper[first[i] .. end[i]): the nodes above i that a spring joins to it, ascending, each once.
+static void gather(const qpc_springs *springs, int32_t node_count, int32_t *first, int32_t *end, int32_t *upper) {
+    memset(first, 0, ((size_t)node_count + 1) * sizeof *first);
+    for (int32_t s = 0; s < springs->count; s++) first[springs->node[s] + 1]++;
+    for (int32_t i = 0; i < node_count; i++) first[i + 1] += first[i];
+    for (int32_t i = 0; i < node_count; i++) end[i] = first[i];
+    for (int32_t s = 0; s < springs->count; s++) upper[end[springs->node[s]]++] = qpc_springs_other(springs, s);
+    for (int32_t i = 0; i < node_count; i++) {
+        int32_t *list = upper + first[i], count = end[i] - first[i], kept = 0;
+        qsort(list, (size_t)count, sizeof *list, by_value);
+        for (int32_t k = 0; k < count; k++)
+            if (k == 0 || list[k] != list[k - 1]) list[kept++] = list[k];
+        end[i] = first[i] + kept;
+    }
+}
+
+/// Columns of node i: its own block, then the blocks of the nodes above it.
+static void write_columns(int32_t node_count, const int32_t *first, const int32_t *end, const int32_t *upper, int32_t *start,
+                          int32_t *row) {
+    int32_t at = 0;
+    start[0] = 0;
+    for (int32_t i = 0; i < node_count; i++)
+        for (int32_t b = 0; b < 3; b++) {
+            for (int32_t a = b; a < 3; a++) row[at++] = 3 * i + a;
+            for (int32_t k = first[i]; k < end[i]; k++)
+                for (int32_t a = 0; a < 3; a++) row[at++] = 3 * upper[k] + a;
+            start[3 * i + b + 1] = at;
+        }
+}
+
+qpc_status qpc_springs_pattern(const qpc_springs *springs, int32_t node_count, int32_t **ret_start, int32_t **ret_row,
+                               int32_t *place, qpc_error *err) {
+    size_t n = (size_t)node_count;
+    int32_t *first = qpc_alloc_array(n + 1, sizeof *first), *end = qpc_alloc_array(n + 1, sizeof *end);
+    int32_t *upper = qpc_alloc_array((size_t)springs->count + 1, sizeof *upper), *start = NULL, *row = NULL;
+    int64_t entries = 6 * (int64_t)node_count;
+    qpc_status st = QPC_OK;
+    if (first == NULL || end == NULL || upper == NULL) goto memory;
+    gather(springs, node_count, first, end, upper);
+    for (int32_t i = 0; i < node_count; i++) entries += 9 * (int64_t)(end[i] - first[i]);
+    if (entries > INT32_MAX) {
+        st = qpc_fail(err, QPC_ERR_LIMIT, "a matrix of %lld entries is too large", (long long)entries);
+        goto done;
+    }
+    start = qpc_alloc_array(3 * n + 1, sizeof *start);
+    row = qpc_alloc_array((size_t)entries + 1, sizeof *row);
+    if (start == NULL || row == NULL) goto memory;
+    write_columns(node_count, first, end, upper, start, row);
+    for (int32_t s = 0; s < springs->count; s++) {
+        int32_t i = springs->node[s], j = qpc_springs_other(springs, s), low = first[i], high = end[i];
+        while (high - low > 1) {
+            int32_t middle = low + (high - low) / 2;
+            if (upper[middle] <= j) low = middle;
+            else high = middle;
+        }
+        place[s] = 3 * (low - first[i]);
+    }
+    *ret_start = start;
+    *ret_row = row;
+    start = row = NULL;
+    goto done;
+memory:
+    st = qpc_fail(err, QPC_ERR_MEMORY, "no memory for a matrix over %d nodes", node_count);
+done:
+    qpc_free(first);
+    qpc_free(end);
+    qpc_free(upper);
+    qpc_free(start);
+    qpc_free(row);
+    return st;
 }

@@ -1,6 +1,6 @@
-/// Cables: particles joined by springs along a chain. Energy, forces and the clamped Jacobian.
+/// Springs between particles, along cables and over cloth. Energy, forces and the clamped Jacobian.
 ///
-/// Spring between i and i+1: U = k/2 (l - l0)^2, force on i: k (l - l0) n, n = (x_{i+1} - x_i)/l.
+/// Spring between i and j: U = k/2 (l - l0)^2, force on i: k (l - l0) n, n = (x_j - x_i)/l.
 /// H = k n n' + max(0, 1 - l0/l) k (I - n n') (positive semidefinite by construction); the same H
 /// goes into K = M + dt^2 H (implicit Euler, eq. 1 of the 2006 paper) and b = dt (f - dt H v).
 #ifndef QPC_ENGINE_DYNAMICS_CABLE_H
@@ -10,12 +10,24 @@
 
 #include <stdint.h>
 
-typedef struct qpc_springs { // all cables of a world; spring s joins nodes node[s] and node[s] + 1
+typedef struct qpc_springs { // all springs of a world
     int32_t count;
     const int32_t *node;
     const double *stiffness;   // N/m
     const double *rest_length; // m, > 0
+    const int32_t *other;      // the other end, > node[s]; NULL: node[s] + 1 (cables alone)
+    const int32_t *place;      // sparse K: see qpc_springs_pattern(); NULL with a band
 } qpc_springs;
+static inline int32_t qpc_springs_other(const qpc_springs *springs, int32_t s) {
+    return springs->other != NULL ? springs->other[s] : springs->node[s] + 1;
+}
+
+/// The pattern of a sparse K over nodes 0 to node_count - 1, as qpc_linsys_resize_sparse() wants it: 3x3 blocks on the
+/// diagonal and where a spring joins two nodes. start (3 nodes + 1) and row are new and the caller's; place (springs): how
+/// far into the part below the diagonal block of its columns the block (other, node) of a spring begins.
+/// QPC_ERR_MEMORY; QPC_ERR_LIMIT for 2^31 entries or more.
+qpc_status qpc_springs_pattern(const qpc_springs *springs, int32_t node_count, int32_t **ret_start, int32_t **ret_row,
+                               int32_t *place, qpc_error *err);
 
 /// Elastic energy, J.
 double qpc_springs_energy(const qpc_springs *springs, const double *x);
@@ -23,7 +35,7 @@ double qpc_springs_energy(const qpc_springs *springs, const double *x);
 void qpc_springs_force(const qpc_springs *springs, const double *x, double *f);
 /// Tension of each spring, N (negative: compression).
 void qpc_springs_tension(const qpc_springs *springs, const double *x, double *ret);
-/// K += dt^2 H(x) into the band; Hv (3 n) += H(x) v.
+/// K += dt^2 H(x); Hv (3 n) += H(x) v. A band takes springs between neighbours only.
 void qpc_springs_stiffness(const qpc_springs *springs, const double *x, const double *v, double dt,
                            qpc_linsys *K, double *Hv);
 

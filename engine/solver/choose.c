@@ -65,6 +65,7 @@ static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *optio
     if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS + work->qp->m / 8;
     qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
+    if (options->max_iterations > 0 && report->iterations >= options->max_iterations) return status; // all it was given
 
     // Keep what it reached: the best of both is the answer.
     memcpy(first_x, x, n * sizeof *x);
@@ -83,7 +84,9 @@ static qpc_status run_auto(const qpc_work *work, const qpc_solver_options *optio
     if (first.iterations <= 1) memcpy(lambda, warm, m * sizeof *lambda);
     *report =
         (qpc_solver_report){.iterations = first.iterations, .factorizations = first.factorizations};
-    status = qpc_active_set_run(work, options, NULL, x, lambda, report, err);
+    qpc_solver_options rest = *options;
+    if (rest.max_iterations > 0) rest.max_iterations -= first.iterations;
+    status = qpc_active_set_run(work, &rest, NULL, x, lambda, report, err);
     report->fell_back = true;
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
 

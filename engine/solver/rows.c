@@ -149,28 +149,28 @@ qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame,
     return QPC_OK;
 }
 
-qpc_status qpc_rows_add_strain(qpc_rows *rows, const qpc_row_frame *frame, int32_t node, qpc_vec3 n,
-                               bool maximum, double limit, uint64_t key, int32_t source,
+qpc_status qpc_rows_add_strain(qpc_rows *rows, const qpc_row_frame *frame, int32_t node, int32_t other,
+                               qpc_vec3 n, bool maximum, double limit, uint64_t key, int32_t source,
                                qpc_error *err) {
     qpc_status status = check_node(frame, node, "a spring", err);
-    if (status == QPC_OK) status = check_node(frame, node + 1, "a spring", err);
+    if (status == QPC_OK) status = check_node(frame, other, "a spring", err);
     if (status != QPC_OK) return status;
-    int64_t at = 3 * (int64_t)node;
-    qpc_vec3 d = v3_sub(v3_load(frame->x + at), v3_load(frame->x + at + 3));
-    qpc_vec3 u = v3_sub(v3_load(frame->v + at), v3_load(frame->v + at + 3));
+    int64_t at = 3 * (int64_t)node, to = 3 * (int64_t)other;
+    qpc_vec3 d = v3_sub(v3_load(frame->x + at), v3_load(frame->x + to));
+    qpc_vec3 u = v3_sub(v3_load(frame->v + at), v3_load(frame->v + to));
     // T26, T27: sign (dv_i - dv_j).n <= sign ((limit - l)/dt - (v_i - v_j).n), l along n
     double sign = maximum ? 1 : -1;
     double c = sign * ((limit - v3_dot(n, d)) / frame->dt - v3_dot(n, u));
     if (!isfinite(c) || !v3_finite(n))
         return qpc_fail(err, QPC_ERR_NUMERIC, "the strain row of nodes %d and %d is not finite",
-                        node, node + 1);
+                        node, other);
     status = reserve(rows, 1, 6, err);
     if (status != QPC_OK) return status;
     term terms[2];
     int32_t count = 0;
     if (frame->dof[node] >= 0) terms[count++] = (term){frame->dof[node], v3_scale(sign, n)};
-    if (frame->dof[node + 1] >= 0)
-        terms[count++] = (term){frame->dof[node + 1], v3_scale(-sign, n)};
+    if (frame->dof[other] >= 0)
+        terms[count++] = (term){frame->dof[other], v3_scale(-sign, n)};
     push(rows, terms, count, c, maximum ? QPC_ROW_STRAIN_MAX : QPC_ROW_STRAIN_MIN, 2, key, source);
     return QPC_OK;
 }

@@ -44,9 +44,9 @@ void qpc_rows_fini(qpc_rows *rows);
 /// gap_floor: g - separation is taken as at least this (caps the recovery speed), m, <= 0.
 qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame, const qpc_contact *contact,
                                 double separation, double gap_floor, int32_t source, qpc_error *err);
-/// Spring between node and node + 1 held below limit (maximum) or above it (minimum), m (eq. 16-17),
-/// with direction n (unit, from node + 1 to node; the direction of the start or of a cut).
-qpc_status qpc_rows_add_strain(qpc_rows *rows, const qpc_row_frame *frame, int32_t node, qpc_vec3 n,
+/// Spring between node and other held below limit (maximum) or above it (minimum), m (eq. 16-17),
+/// with direction n (unit, from other to node; the direction of the start or of a cut).
+qpc_status qpc_rows_add_strain(qpc_rows *rows, const qpc_row_frame *frame, int32_t node, int32_t other, qpc_vec3 n,
                                bool maximum, double limit, uint64_t key, int32_t source, qpc_error *err);
 /// Three equality rows dv = target - v (section 4.4). Steps eliminate fixed nodes instead; this is the
 /// paper's form, for comparison and tests.

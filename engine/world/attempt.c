@@ -37,6 +37,19 @@ static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->active = s->active;
 }
 
+/// What is left of the step's budget, at least one iteration; 0: there is no budget.
+static int32_t budget_left(const qpc_world *w) {
+    if (w->solver.budget <= 0) return 0;
+    int64_t left = w->solver.budget - w->report->solver_iterations - w->report->set_changes;
+    return left > 1 ? (int32_t)left : 1;
+}
+
+static void note_budget(qpc_world *w, qpc_trial *t) {
+    if (w->solver.budget <= 0 || w->report->solver_iterations + w->report->set_changes < w->solver.budget) return;
+    t->exhausted = t->last_pass = true;
+    w->report->exhausted = 1;
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda). Rows that contradict end a bold
 /// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
 static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) {
@@ -49,23 +62,26 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
     options.stat_tolerance = STAT_TOLERANCE;
     options.perturbation = w->solver.perturbation;
     if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
+    int32_t budget = budget_left(w);
+    if (budget > 0 && (options.max_iterations == 0 || budget < options.max_iterations)) options.max_iterations = budget;
     qpc_status st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);
-    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious) {
+    note_budget(w, t);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious && !t->exhausted) {
         t->contradiction = true;
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;
     }
     // First nothing is pushed out any more: but for what is driven, standing still would do then.
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
         if (!qpc_step_drop_pushes(w, level, &t->relaxation)) continue;
         t->relaxed = true;
         st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
         if (st == QPC_OK) count_solve(w->report, &report);
     }
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE; level--) {
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
         double largest = 0.0;
-        if (++t->relaxations > MOST_RELAXATIONS) { // passes that go on contradicting: acceptance decides
+        if (++t->relaxations > MOST_RELAXATIONS || budget > 0) { // passes that go on contradicting: acceptance decides; nor in bounded time
             t->last_pass = true;
             break;
         }
@@ -84,6 +100,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, double *dv, qpc_error *err) 
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
     // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
     if (report.outcome == QPC_OUTCOME_ITERATION_LIMIT && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
+    note_budget(w, t);
     t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
     for (int32_t i = 0; i < 3 * w->free_count; i++)
         if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);

@@ -21,6 +21,7 @@ typedef struct qpc_trial {
     bool cautious;                  // rows at x and of hits only, see predict()
     bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
     bool last_pass;                 // no further passes
+    bool exhausted;                 // the budget of the step is used up: no further tries either
     bool contradiction;             // rows of a bold attempt exclude each other
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance

@@ -53,7 +53,7 @@ static qpc_status read_force(const qpc_world *w, const qpc_value *map, const cha
     if (st == QPC_OK) st = find_body(w, map, where, &index, err);
     if (st != QPC_OK) return st;
     const qpc_body *body = &w->bodies[index];
-    if (body->motion != QPC_DYNAMIC) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only cables take forces");
+    if (body->motion != QPC_DYNAMIC) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only cables and cloth take forces");
     qpc_path_join(path, where, "force");
     if ((st = qpc_read_vec3(qpc_map_get(map, "force"), path, &force, err)) != QPC_OK) return st;
     const qpc_value *list = qpc_map_get(map, "nodes");

@@ -7,10 +7,8 @@ static const double ABSURD_ENERGY = 10.0; // kinetic and elastic, times all the 
 /// Impulse of the fixed-point constraint of pin i on its node over the motion: K dv + J'lambda - b there.
 static qpc_vec3 pin_impulse(const qpc_world *w, const qpc_pin *pin) {
     qpc_vec3 r = v3_neg(pin->b);
-    for (int32_t side = -1; side <= 1; side++) {
-        int32_t other = pin->node + side;
-        if (other < 0 || other >= w->free_count) continue;
-        const double *B = pin->K + 9 * (side + 1), *dv = w->dv + 3 * other;
+    for (int32_t k = pin->first; k < pin->first + pin->count; k++) {
+        const double *B = w->pin_block + 9 * k, *dv = w->dv + 3 * w->pin_other[k];
         r.x += B[0] * dv[0] + B[1] * dv[1] + B[2] * dv[2];
         r.y += B[3] * dv[0] + B[4] * dv[1] + B[5] * dv[2];
         r.z += B[6] * dv[0] + B[7] * dv[1] + B[8] * dv[2];
@@ -38,24 +36,24 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                 double part = c->weight[k] * v3_dot(c->n, v);
                 opening += part;
                 if (node >= w->free_count) t->work -= lambda * part; // a driven body pushes
-                for (int32_t p = 0; p < w->pin_count && node < w->free_count && w->row_dof[node] < 0; p++)
-                    if (w->pin_node[p] == node) // the pin holds against the contact
-                        v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
+                int32_t p = node < w->free_count ? w->pin_of[node] : -1;
+                if (p >= 0) // the pin holds against the contact
+                    v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
             }
             if (opening > 0.0) t->work_pushed += lambda * opening;
         } else if (rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) {
-            int32_t s = rows->source[i], node = w->spring_node[s];
+            int32_t s = rows->source[i], end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
             qpc_vec3 n;
             qpc_spring_direction(w, s, w->x1, &n);
             double sign = rows->kind[i] == QPC_ROW_STRAIN_MAX ? 1.0 : -1.0;
             double opening = 0.0;
             for (int32_t a = 0; a < 2; a++) {
-                qpc_vec3 v = v3_add(v3_load(w->v + 3 * (node + a)), v3_load(w->dv + 3 * (node + a)));
+                qpc_vec3 v = v3_add(v3_load(w->v + 3 * end[a]), v3_load(w->dv + 3 * end[a]));
                 opening += (a == 0 ? 1.0 : -1.0) * v3_dot(n, v);
-                for (int32_t p = 0; p < w->pin_count && w->row_dof[node + a] < 0; p++)
-                    if (w->pin_node[p] == node + a)
-                        v3_store(w->reactions + 3 * p,
-                                 v3_madd(v3_load(w->reactions + 3 * p), lambda * sign * (a == 0 ? 1.0 : -1.0), n));
+                int32_t p = w->pin_of[end[a]];
+                if (p >= 0)
+                    v3_store(w->reactions + 3 * p,
+                             v3_madd(v3_load(w->reactions + 3 * p), lambda * sign * (a == 0 ? 1.0 : -1.0), n));
             }
             if (sign * opening < 0.0) t->work_pushed += lambda * fabs(opening);
         }

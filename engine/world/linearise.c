@@ -10,10 +10,9 @@ static const double REDETECTED_DEPTH = 0.1; // of the separation: cap on the pus
 
 static const double CURVATURE_MOST = 10; // of a limit, in units of a node's own m + h^2 k
 
-/// K[i][j] in the lower band, either order of i and j.
-static double *band_entry(qpc_linsys *sys, int32_t i, int32_t j) {
-    if (i < j) return band_entry(sys, j, i);
-    return &sys->band[(int64_t)i * (sys->bandwidth + 1) + (j - i + sys->bandwidth)];
+/// K[i][j] as it is stored, either order of i and j; nodes that a spring joins, or one node.
+static double *entry(qpc_linsys *sys, int32_t i, int32_t j) {
+    return i < j ? qpc_linsys_entry(sys, j, i) : qpc_linsys_entry(sys, i, j);
 }
 
 /// Fixed nodes: dv is known, so their columns move to the right-hand side and their rows become the
@@ -22,27 +21,22 @@ static void eliminate_pins(qpc_world *w) {
     for (int32_t i = 0; i < w->pin_count; i++) {
         qpc_pin *pin = &w->pins[i];
         pin->b = v3_load(w->b + 3 * pin->node);
-        for (int32_t side = -1; side <= 1; side++) {
-            int32_t other = pin->node + side;
-            double *block = pin->K + 9 * (side + 1);
-            bool inside = other >= 0 && other < w->free_count;
+        for (int32_t k = pin->first; k < pin->first + pin->count; k++)
             for (int32_t a = 0; a < 3; a++)
                 for (int32_t c = 0; c < 3; c++)
-                    block[3 * a + c] = inside ? *band_entry(&w->sys, 3 * pin->node + a, 3 * other + c) : 0.0;
-        }
+                    w->pin_block[9 * k + 3 * a + c] = *entry(&w->sys, 3 * pin->node + a, 3 * w->pin_other[k] + c);
     }
     for (int32_t i = 0; i < w->pin_count; i++) {
         const qpc_pin *pin = &w->pins[i];
         double dv[3];
         for (int32_t a = 0; a < 3; a++) dv[a] = w->v_frame[3 * pin->node + a] - w->v[3 * pin->node + a];
-        for (int32_t side = -1; side <= 1; side++) {
-            int32_t other = pin->node + side;
-            if (other < 0 || other >= w->free_count) continue;
+        for (int32_t k = pin->first; k < pin->first + pin->count; k++) {
+            int32_t other = w->pin_other[k];
             for (int32_t a = 0; a < 3; a++)
                 for (int32_t c = 0; c < 3; c++) {
-                    double *entry = band_entry(&w->sys, 3 * pin->node + a, 3 * other + c);
-                    if (side != 0) w->b[3 * other + c] -= *entry * dv[a];
-                    if (side != 0 || a >= c) *entry = side == 0 && a == c ? 1.0 : 0.0;
+                    double *value = entry(&w->sys, 3 * pin->node + a, 3 * other + c);
+                    if (other != pin->node) w->b[3 * other + c] -= *value * dv[a];
+                    if (other != pin->node || a >= c) *value = other == pin->node && a == c ? 1.0 : 0.0;
                 }
         }
     }
@@ -60,7 +54,8 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
     int32_t i = w->warm_count;
     while (i > 0 && w->warm_key[i - 1] >> 62 == 3) i--;
     for (; i < w->warm_count; i++) {
-        int32_t s = (int32_t)(uint32_t)w->warm_key[i], node = 3 * w->spring_node[s];
+        int32_t s = (int32_t)(uint32_t)w->warm_key[i];
+        int32_t at = 3 * w->spring_node[s], to = 3 * qpc_springs_other(&w->springs, s);
         qpc_vec3 n;
         double length = qpc_spring_direction(w, s, x, &n);
         double lambda = w->warm_lambda[i] * h / w->warm_h;
@@ -72,13 +67,13 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
             for (int32_t b = 0; b < 3; b++) {
                 double v = c * ((a == b ? 1.0 : 0.0) - m[a] * m[b]);
                 if (b <= a) {
-                    qpc_linsys_add(&w->sys, node + a, node + b, v);
-                    qpc_linsys_add(&w->sys, node + 3 + a, node + 3 + b, v);
+                    *entry(&w->sys, at + a, at + b) += v;
+                    *entry(&w->sys, to + a, to + b) += v;
                 }
-                qpc_linsys_add(&w->sys, node + 3 + a, node + b, -v);
-                double t = v / (h * h) * (u[node + b] - u[node + 3 + b]);
-                Hu[node + a] += t;
-                Hu[node + 3 + a] -= t;
+                *entry(&w->sys, to + a, at + b) -= v;
+                double t = v / (h * h) * (u[at + b] - u[to + b]);
+                Hu[at + a] += t;
+                Hu[to + a] -= t;
             }
     }
 }
@@ -102,7 +97,10 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
         if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
         for (int32_t i = 0; i < n; i++) w->b[i] += sign * h * h * w->Hu[i];
     }
-    for (int32_t i = 0; i < n; i++) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
+    for (int32_t i = 0; i < n; i++) {
+        if (w->sys.kind == QPC_LINSYS_BAND) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
+        else w->sys.value[w->sys.start[i]] += w->mass[i / 3];
+    }
     eliminate_pins(w);
     qpc_lap(&t, &w->report->ns_assemble);
 }
@@ -119,8 +117,8 @@ static qpc_row_frame frame_of(const qpc_world *w, double h) {
 
 /// Length and direction (from the second node to the first) of a spring at x.
 double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x, qpc_vec3 *ret_n) {
-    int32_t i = w->spring_node[spring];
-    qpc_vec3 d = v3_sub(v3_load(x + 3 * i), v3_load(x + 3 * (i + 1)));
+    int32_t i = w->spring_node[spring], j = qpc_springs_other(&w->springs, spring);
+    qpc_vec3 d = v3_sub(v3_load(x + 3 * i), v3_load(x + 3 * j));
     double length = v3_norm(d);
     *ret_n = length > 0.0 ? v3_scale(1.0 / length, d) : v3(1.0, 0.0, 0.0);
     return length;
@@ -130,13 +128,12 @@ qpc_status qpc_step_add_strain_row(qpc_world *w, const qpc_trial *t, int32_t spr
                                    qpc_error *err) {
     qpc_row_frame frame = frame_of(w, t->h);
     double limit = maximum ? w->spring_max[spring] : w->spring_min[spring];
+    int32_t i = w->spring_node[spring], j = qpc_springs_other(&w->springs, spring);
     if (t->gentle) { // the present length will do
-        const double *x = w->x + 3 * w->spring_node[spring];
-        double length = v3_dot(n, v3_sub(v3_load(x), v3_load(x + 3)));
+        double length = v3_dot(n, v3_sub(v3_load(w->x + 3 * i), v3_load(w->x + 3 * j)));
         limit = maximum ? fmax(limit, length) : fmin(limit, length);
     }
-    return qpc_rows_add_strain(&w->rows, &frame, w->spring_node[spring], n, maximum, limit, strain_key(spring, maximum),
-                               spring, err);
+    return qpc_rows_add_strain(&w->rows, &frame, i, j, n, maximum, limit, strain_key(spring, maximum), spring, err);
 }
 
 /// Strain rows: springs near a limit at x or in the motion on trial, and those that had a cut.
@@ -226,10 +223,10 @@ bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest) {
             for (int k = 0; k < 4; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
         } else if ((rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) && level == 2) {
             double n[3] = {0.0, 0.0, 0.0}; // with the sign of the row
-            int32_t node = w->spring_node[rows->source[i]];
+            int32_t node = w->spring_node[rows->source[i]], other = qpc_springs_other(&w->springs, rows->source[i]);
             for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) // +-n at either free end
                 n[rows->column[k] % 3] = rows->column[k] / 3 == node ? rows->value[k] : -rows->value[k];
-            for (int32_t a = 0; a < 3; a++) keep -= n[a] * (w->v_frame[3 * node + a] - w->v_frame[3 * node + 3 + a]);
+            for (int32_t a = 0; a < 3; a++) keep -= n[a] * (w->v_frame[3 * node + a] - w->v_frame[3 * other + a]);
         } else
             continue;
         if (!(rows->c[i] < keep)) continue;

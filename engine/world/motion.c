@@ -27,12 +27,6 @@ static void quaternion_multiply(const double a[4], const double b[4], double out
     for (int i = 0; i < 4; i++) out[i] = q[i] / norm;
 }
 
-static qpc_vec3 rotate(const double q[4], qpc_vec3 p) {
-    qpc_vec3 u = v3(q[1], q[2], q[3]);
-    qpc_vec3 t = v3_scale(2.0, v3_cross(u, p));
-    return v3_add(v3_madd(p, q[0], t), v3_cross(u, t));
-}
-
 bool qpc_motion_is_driven(const qpc_body *body) {
     if (body->motion != QPC_KINEMATIC) return false;
     return v3_norm2(body->velocity) > 0.0 || v3_norm2(body->angular_velocity) > 0.0 ||
@@ -76,7 +70,7 @@ void qpc_motion_place(qpc_world *w, int32_t body_index, double h, double scale) 
     pose_after(body, h, body->hold * scale, &position, rotation);
     for (int32_t k = 0; k < body->node_count; k++)
         v3_store(w->x1 + 3 * (body->first_node + k),
-                 v3_add(position, rotate(rotation, v3_load(body->local + 3 * k))));
+                 v3_add(position, v3_rotate(rotation, v3_load(body->local + 3 * k))));
 }
 
 void qpc_motion_begin_step(qpc_world *w) {

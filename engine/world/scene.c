@@ -1,7 +1,7 @@
 /// Reading scenes. Every map is checked for unknown keys first, so that a misspelt key is an error and
 /// never a silent default. The canonical hash covers what can change a bit of the motion: names and
 /// the record map are left out, bodies are hashed by index, numbers as float64.
-#include "engine/world/scene.h"
+#include "engine/world/scene_read.h"
 
 #include "base/hash.h"
 #include "base/nearest.h"
@@ -13,25 +13,17 @@
 #include <string.h>
 
 enum { MAX_NAME = 64, MAX_PATH = QPC_PATH_SIZE };
-static const double MAX_NUMBER = 1e30; // so that squares stay finite
 
 // Keys of each map, as docs/scene.md lists them.
 static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
                                          "bodies", "constraints", "record",  "start",
                                          "start_push_limit", NULL};
-static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "tolerance",
+static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "budget", "tolerance",
                                           "perturbation", "reach",  "recovery_speed", NULL};
-static const char *const CABLE_KEYS[] = {"kind",        "name",   "nodes",    "mass",           "stiffness", "axial_stiffness",
-                                         "rest_length", "radius", "velocity", "self_exclusion", NULL};
-static const char *const STATIC_KEYS[] = {"kind", "name", "mesh", "radius", "position", "rotation", "scale", NULL};
-static const char *const KINEMATIC_KEYS[] = {"kind",     "name",  "mesh",     "radius",           "position",
-                                             "rotation", "scale", "velocity", "angular_velocity", NULL};
-static const char *const MESH_KEYS[] = {"sha256", NULL};
 static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
 static const char *const LIMIT_KEYS[] = {"kind", "body", "max", "min", NULL};
 static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts", "substeps",
                                           "diagnostics", "full", "enabled",  NULL};
-static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", NULL};
 static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
 static const char *const STARTS[] = {"refuse", "push-out", NULL};
 static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", NULL};
@@ -68,13 +60,13 @@ qpc_status qpc_read_vec3(const qpc_value *v, const char *where, qpc_vec3 *ret, q
     }
     *ret = v3_load(data);
     qpc_free(data);
-    if (v3_norm2(*ret) > MAX_NUMBER)
+    if (v3_norm2(*ret) > QPC_SCENE_MAX_NUMBER)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "larger than 1e15");
     return QPC_OK;
 }
 
 /// One of a list of words; names the nearest.
-static qpc_status read_word(const qpc_value *v, const char *where, const char *const *words,
+qpc_status qpc_read_word(const qpc_value *v, const char *where, const char *const *words,
                             int32_t *ret, qpc_error *err) {
     char text[MAX_NAME];
     qpc_status st = qpc_read_text(v, where, text, sizeof text, err);
@@ -104,9 +96,9 @@ static qpc_status read_int32(const qpc_value *v, const char *where, int64_t low,
 }
 
 /// Greater than zero and at most 1e30.
-static qpc_status read_positive(const qpc_value *v, const char *where, double *ret, qpc_error *err) {
+qpc_status qpc_read_positive(const qpc_value *v, const char *where, double *ret, qpc_error *err) {
     double value;
-    qpc_status st = qpc_read_real(v, where, -HUGE_VAL, MAX_NUMBER, &value, err);
+    qpc_status st = qpc_read_real(v, where, -HUGE_VAL, QPC_SCENE_MAX_NUMBER, &value, err);
     if (st != QPC_OK) return st;
     if (!(value > 0.0))
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "%g is not allowed; it must be greater than 0", value);
@@ -142,12 +134,13 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
 #undef QPC_SOLVER_NAME
                 NULL};
         int32_t word;
-        if ((st = read_word(v, path, names, &word, err)) != QPC_OK) return st;
+        if ((st = qpc_read_word(v, path, names, &word, err)) != QPC_OK) return st;
         d.id = (qpc_solver_id)word;
     }
     if (KEY("newton") && (st = read_int32(v, path, 0, 50, &d.newton, err)) != QPC_OK) return st;
     if (KEY("passes") && (st = read_int32(v, path, 0, 1000, &d.passes, err)) != QPC_OK) return st;
     if (KEY("halvings") && (st = read_int32(v, path, 0, 10, &d.halvings, err)) != QPC_OK) return st;
+    if (KEY("budget") && (st = read_int32(v, path, 0, 1000000000, &d.budget, err)) != QPC_OK) return st;
     if (KEY("tolerance") && (st = qpc_read_real(v, path, 1e-12, 1e-2, &d.tolerance, err)) != QPC_OK) return st;
     if (KEY("perturbation") && (st = qpc_read_real(v, path, -1.0, 1e6, &d.perturbation, err)) != QPC_OK) return st;
     if (KEY("reach") && (st = qpc_read_real(v, path, 1.0, 3.0, &d.reach, err)) != QPC_OK) return st;
@@ -157,214 +150,7 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
     return QPC_OK;
 }
 
-// ---- bodies ----
-
-/// A number for all, or a list of `count` numbers, each in [low, high]; newly allocated.
-static qpc_status read_per(const qpc_value *v, const char *where, int32_t count, double low, bool open_low,
-                           double **ret, qpc_error *err) {
-    double *out = qpc_alloc_array((size_t)(count > 0 ? count : 1), sizeof *out);
-    if (out == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory for %d numbers", count);
-    qpc_status st = QPC_OK;
-    if (v != NULL && (v->kind == QPC_INT || v->kind == QPC_REAL)) {
-        double value;
-        st = qpc_read_real(v, where, -MAX_NUMBER, MAX_NUMBER, &value, err);
-        for (int32_t i = 0; st == QPC_OK && i < count; i++) out[i] = value;
-    } else {
-        double *data = NULL;
-        int64_t rows = 0;
-        st = qpc_read_matrix(v, where, 1, INT32_MAX, &data, &rows, err);
-        if (st == QPC_OK && rows != count)
-            st = qpc_fail_at(err, QPC_ERR_INVALID, where, "has %lld numbers; wanted one for all or %d",
-                             (long long)rows, count);
-        if (st == QPC_OK) memcpy(out, data, (size_t)count * sizeof *out);
-        qpc_free(data);
-    }
-    for (int32_t i = 0; st == QPC_OK && i < count; i++)
-        if (out[i] < low || (open_low && out[i] <= low) || out[i] > MAX_NUMBER)
-            st = qpc_fail_at(err, QPC_ERR_INVALID, where, "entry %d is %g; it must be %s %g", i, out[i],
-                             open_low ? "greater than" : "at least", low);
-    if (st != QPC_OK) {
-        qpc_free(out);
-        return st;
-    }
-    *ret = out;
-    return QPC_OK;
-}
-
-static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_world_env *env,
-                             int64_t nodes_so_far, qpc_body_def *body, qpc_error *err) {
-    char path[MAX_PATH];
-    const qpc_value *v;
-    int64_t max_nodes = env->limits.max_nodes > 0 ? env->limits.max_nodes : 1000000;
-    qpc_status st = qpc_map_check_keys(map, where, CABLE_KEYS, err);
-    if (st != QPC_OK) return st;
-    body->motion = QPC_DYNAMIC;
-
-    // Nodes: (n x 3), n >= 1.
-    int64_t n;
-    qpc_path_join(path, where, "nodes");
-    st = qpc_read_matrix(qpc_map_get(map, "nodes"), path, 3, max_nodes - nodes_so_far, &body->nodes, &n, err);
-    if (st != QPC_OK) return st;
-    if (n < 1) return qpc_fail_at(err, QPC_ERR_INVALID, path, "a cable needs at least one node");
-    for (int64_t i = 0; i < 3 * n; i++)
-        if (fabs(body->nodes[i]) > 1e15)
-            return qpc_fail_at(err, QPC_ERR_INVALID, path, "node %lld has a coordinate beyond 1e15 m", (long long)(i / 3));
-    body->node_count = (int32_t)n;
-    int32_t springs = body->node_count - 1;
-
-    qpc_path_join(path, where, "radius");
-    if ((st = read_positive(qpc_map_get(map, "radius"), path, &body->radius, err)) != QPC_OK) return st;
-    qpc_path_join(path, where, "mass");
-    st = read_per(qpc_map_get(map, "mass"), path, body->node_count, 0.0, true, &body->masses, err);
-    if (st != QPC_OK) return st;
-
-    // Rest lengths: as given, else as the nodes lie.
-    qpc_path_join(path, where, "rest_length");
-    if ((v = qpc_map_get(map, "rest_length")) != NULL) {
-        if ((st = read_per(v, path, springs, 0.0, true, &body->rest_length, err)) != QPC_OK) return st;
-    } else {
-        body->rest_length = qpc_alloc_array((size_t)(springs > 0 ? springs : 1), sizeof(double));
-        if (body->rest_length == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");
-        for (int32_t s = 0; s < springs; s++) {
-            body->rest_length[s] = v3_norm(v3_sub(v3_load(body->nodes + 3 * (s + 1)), v3_load(body->nodes + 3 * s)));
-            if (!(body->rest_length[s] > 0.0)) {
-                qpc_path_join(path, where, "nodes");
-                return qpc_fail_at(err, QPC_ERR_INVALID, path,
-                                   "nodes %d and %d are at the same place; move one or give rest_length", s, s + 1);
-            }
-        }
-    }
-
-    // Stiffness per spring, or EA over the rest length.
-    const qpc_value *k = qpc_map_get(map, "stiffness"), *ea = qpc_map_get(map, "axial_stiffness");
-    if (k != NULL && ea != NULL)
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give stiffness (N/m) or axial_stiffness (N), not both");
-    if (k == NULL && ea == NULL && springs > 0)
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "stiffness (N/m per spring) or axial_stiffness (EA in N) is missing");
-    qpc_path_join(path, where, k != NULL ? "stiffness" : "axial_stiffness");
-    if (k == NULL && ea == NULL) {
-        if ((body->stiffness = qpc_calloc(1, sizeof(double))) == NULL)
-            return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
-    } else if ((st = read_per(k != NULL ? k : ea, path, springs, 0.0, false, &body->stiffness, err)) != QPC_OK)
-        return st;
-    for (int32_t s = 0; ea != NULL && s < springs; s++) body->stiffness[s] /= body->rest_length[s];
-
-    // Velocity: one for all or one per node.
-    body->velocities = qpc_calloc((size_t)body->node_count * 3, sizeof(double));
-    if (body->velocities == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
-    if ((v = qpc_map_get(map, "velocity")) != NULL) {
-        double *data;
-        int64_t rows;
-        qpc_path_join(path, where, "velocity");
-        if ((st = qpc_read_matrix(v, path, 3, INT32_MAX, &data, &rows, err)) != QPC_OK) return st;
-        for (int64_t i = 0; i < 3 * rows && st == QPC_OK; i++)
-            if (fabs(data[i]) > 1e9) st = qpc_fail_at(err, QPC_ERR_INVALID, path, "faster than 1e9 m/s");
-        if (st == QPC_OK && rows != 1 && rows != n)
-            st = qpc_fail_at(err, QPC_ERR_INVALID, path, "has %lld vectors; wanted one for all or %lld",
-                             (long long)rows, (long long)n);
-        for (int64_t i = 0; st == QPC_OK && i < n; i++)
-            memcpy(body->velocities + 3 * i, data + (rows == 1 ? 0 : 3 * i), 3 * sizeof(double));
-        qpc_free(data);
-        if (st != QPC_OK) return st;
-    }
-
-    body->self_exclusion = -1.0;
-    if ((v = qpc_map_get(map, "self_exclusion")) != NULL) {
-        qpc_path_join(path, where, "self_exclusion");
-        if ((st = qpc_read_real(v, path, 0.0, MAX_NUMBER, &body->self_exclusion, err)) != QPC_OK) return st;
-    }
-    return QPC_OK;
-}
-
-static qpc_status read_solid(const qpc_value *map, const char *where, bool kinematic, const qpc_world_env *env,
-                             qpc_body_def *body, qpc_error *err) {
-    char path[MAX_PATH];
-    const qpc_value *v;
-    qpc_status st = qpc_map_check_keys(map, where, kinematic ? KINEMATIC_KEYS : STATIC_KEYS, err);
-    if (st != QPC_OK) return st;
-    body->motion = kinematic ? QPC_KINEMATIC : QPC_STATIC;
-    body->rotation[0] = 1.0;
-    body->scale = 1.0;
-
-    // The mesh, by content.
-    qpc_path_join(path, where, "mesh");
-    if ((v = qpc_map_get(map, "mesh")) == NULL || v->kind != QPC_MAP)
-        return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map {sha256: hash of an uploaded mesh}");
-    if ((st = qpc_map_check_keys(v, path, MESH_KEYS, err)) != QPC_OK) return st;
-    const qpc_value *hex = qpc_map_get(v, "sha256");
-    uint8_t sha256[32];
-    qpc_path_join(path, where, "mesh.sha256");
-    if (hex == NULL || hex->kind != QPC_STR || !qpc_hex_decode(hex->str.bytes, hex->str.size, sha256, 32))
-        return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted 64 hex digits");
-    if (env->mesh_lookup == NULL) return qpc_fail_at(err, QPC_ERR_UNSUPPORTED, path, "no meshes here");
-    if ((st = env->mesh_lookup(env->user, sha256, &body->mesh, err)) != QPC_OK) return st;
-    if (qpc_mesh_nodes_per_element(body->mesh) != 3)
-        return qpc_fail_at(err, QPC_ERR_INVALID, path, "has %d nodes per element; a %s body needs triangles (3)",
-                           qpc_mesh_nodes_per_element(body->mesh), kinematic ? "kinematic" : "static");
-    int64_t n = qpc_mesh_vertex_count(body->mesh);
-    if (n > INT32_MAX / 4) return qpc_fail_at(err, QPC_ERR_LIMIT, path, "%lld vertices are too many", (long long)n);
-    body->node_count = (int32_t)n;
-
-    if ((v = qpc_map_get(map, "radius")) != NULL) {
-        qpc_path_join(path, where, "radius");
-        if ((st = qpc_read_real(v, path, 0.0, MAX_NUMBER, &body->radius, err)) != QPC_OK) return st;
-    }
-    if ((v = qpc_map_get(map, "position")) != NULL) {
-        qpc_path_join(path, where, "position");
-        if ((st = qpc_read_vec3(v, path, &body->position, err)) != QPC_OK) return st;
-    }
-    if ((v = qpc_map_get(map, "scale")) != NULL) {
-        qpc_path_join(path, where, "scale");
-        if ((st = read_positive(v, path, &body->scale, err)) != QPC_OK) return st;
-    }
-    if ((v = qpc_map_get(map, "rotation")) != NULL) {
-        double *q;
-        int64_t rows;
-        qpc_path_join(path, where, "rotation");
-        if ((st = qpc_read_matrix(v, path, 4, 1, &q, &rows, err)) != QPC_OK) return st;
-        double norm = rows == 1 ? sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) : 0.0;
-        for (int i = 0; i < 4 && norm > 0.0; i++) body->rotation[i] = q[i] / norm;
-        qpc_free(q);
-        if (!(norm > 1e-6) || !isfinite(norm))
-            return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a quaternion [w, x, y, z] that is not zero");
-    }
-    if ((v = qpc_map_get(map, "velocity")) != NULL) {
-        qpc_path_join(path, where, "velocity");
-        if ((st = qpc_read_vec3(v, path, &body->velocity, err)) != QPC_OK) return st;
-    }
-    if ((v = qpc_map_get(map, "angular_velocity")) != NULL) {
-        qpc_path_join(path, where, "angular_velocity");
-        if ((st = qpc_read_vec3(v, path, &body->angular_velocity, err)) != QPC_OK) return st;
-    }
-    return QPC_OK;
-}
-
-static void body_def_fini(qpc_body_def *body) {
-    qpc_free(body->nodes);
-    qpc_free(body->velocities);
-    qpc_free(body->masses);
-    qpc_free(body->stiffness);
-    qpc_free(body->rest_length);
-    qpc_mesh_unref(body->mesh);
-    memset(body, 0, sizeof *body);
-}
-
-static qpc_status read_body(const qpc_value *map, const char *where, const qpc_world_env *env, int64_t nodes_so_far,
-                            qpc_body_def *body, qpc_error *err) {
-    char path[MAX_PATH];
-    if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted a map with a kind");
-    int32_t kind;
-    qpc_path_join(path, where, "kind");
-    qpc_status st = read_word(qpc_map_get(map, "kind"), path, BODY_KINDS, &kind, err);
-    if (st != QPC_OK) return st;
-    const qpc_value *name = qpc_map_get(map, "name");
-    if (name != NULL) {
-        qpc_path_join(path, where, "name");
-        if ((st = qpc_read_text(name, path, body->name, sizeof body->name, err)) != QPC_OK) return st;
-    }
-    if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
-    return read_solid(map, where, kind == 2, env, body, err);
-}
+// ---- bodies by name ----
 
 qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, const char *where, int32_t *ret,
                                qpc_error *err) {
@@ -411,7 +197,7 @@ static qpc_status read_fixed(const qpc_value *map, const char *where, qpc_scene_
     if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &body, err)) != QPC_OK) return st;
     int32_t n = def->bodies.data[body].node_count;
     if (def->bodies.data[body].motion != QPC_DYNAMIC)
-        return qpc_fail_at(err, QPC_ERR_INVALID, path, "only nodes of cables can be fixed");
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "only nodes of cables and cloth can be fixed");
     qpc_path_join(path, where, "nodes");
     st = qpc_read_int_matrix(qpc_map_get(map, "nodes"), path, 1, INT32_MAX, -(int64_t)n, (int64_t)n - 1, &nodes, &count, err);
     if (st != QPC_OK) return st;
@@ -439,7 +225,7 @@ static qpc_status read_limit(const qpc_value *map, const char *where, qpc_scene_
     qpc_path_join(path, where, "body");
     if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &limit.body, err)) != QPC_OK) return st;
     if (def->bodies.data[limit.body].motion != QPC_DYNAMIC)
-        return qpc_fail_at(err, QPC_ERR_INVALID, path, "strain limits are for cables");
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "strain limits are for cables and cloth");
     for (int32_t i = 0; i < def->limits.count; i++)
         if (def->limits.data[i].body == limit.body)
             return qpc_fail_at(err, QPC_ERR_INVALID, path, "this body has a strain limit already; give max and min in one");
@@ -469,8 +255,8 @@ static qpc_status check_record(const qpc_value *map, qpc_error *err) {
     if (st == QPC_OK && (v = qpc_map_get(map, "frames")) != NULL)
         st = qpc_read_int(v, "record.frames", 0, 1000000000, &frames, err);
     if (st == QPC_OK && (v = qpc_map_get(map, "precision")) != NULL)
-        st = read_word(v, "record.precision", precisions, &word, err);
-    if (st == QPC_OK && (v = qpc_map_get(map, "full")) != NULL) st = read_word(v, "record.full", policies, &word, err);
+        st = qpc_read_word(v, "record.precision", precisions, &word, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "full")) != NULL) st = qpc_read_word(v, "record.full", policies, &word, err);
     for (int i = 0; flags[i] != NULL && st == QPC_OK; i++)
         if ((v = qpc_map_get(map, flags[i])) != NULL) {
             snprintf(path, sizeof path, "record.%s", flags[i]);
@@ -605,7 +391,7 @@ static qpc_status read_bodies(const qpc_value *list, const qpc_world_env *env, q
         if (!qpc_array_push(&def->bodies, (qpc_body_def){0})) return qpc_fail_at(err, QPC_ERR_MEMORY, "bodies", "no memory");
         qpc_body_def *body = &def->bodies.data[i];
         snprintf(path, sizeof path, "bodies[%d]", i);
-        qpc_status st = read_body(&list->list.items[i], path, env, nodes, body, err);
+        qpc_status st = qpc_body_def_read(&list->list.items[i], path, env, nodes, body, err);
         if (st != QPC_OK) return st;
         if (body->motion == QPC_DYNAMIC) nodes += body->node_count;
         all_nodes += body->node_count;
@@ -627,7 +413,7 @@ static qpc_status read_constraints(const qpc_value *list, qpc_scene_def *def, qp
         snprintf(path, sizeof path, "constraints[%d]", i);
         qpc_path_join(kind_path, path, "kind");
         if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map with a kind");
-        qpc_status st = read_word(qpc_map_get(map, "kind"), kind_path, CONSTRAINT_KINDS, &kind, err);
+        qpc_status st = qpc_read_word(qpc_map_get(map, "kind"), kind_path, CONSTRAINT_KINDS, &kind, err);
         if (st == QPC_OK) st = kind == 0 ? read_fixed(map, path, def, err) : read_limit(map, path, def, err);
         if (st != QPC_OK) return st;
     }
@@ -659,12 +445,12 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     def->gravity = v3(0.0, -9.81, 0.0);
     def->solver = qpc_solver_def_default();
     if ((v = qpc_map_get(scene, "name")) != NULL && (st = qpc_read_text(v, "name", name, sizeof name, err)) != QPC_OK) return st;
-    if ((v = qpc_map_get(scene, "dt")) != NULL && (st = read_positive(v, "dt", &def->dt, err)) != QPC_OK) return st;
+    if ((v = qpc_map_get(scene, "dt")) != NULL && (st = qpc_read_positive(v, "dt", &def->dt, err)) != QPC_OK) return st;
     if (def->dt < 1e-9 || def->dt > 1e6) return qpc_fail_at(err, QPC_ERR_INVALID, "dt", "%g s is outside 1e-9 to 1e6 s", def->dt);
     if ((v = qpc_map_get(scene, "gravity")) != NULL && (st = qpc_read_vec3(v, "gravity", &def->gravity, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "integrator")) != NULL) {
         int32_t word;
-        if ((st = read_word(v, "integrator", INTEGRATORS, &word, err)) != QPC_OK) return st;
+        if ((st = qpc_read_word(v, "integrator", INTEGRATORS, &word, err)) != QPC_OK) return st;
         def->integrator = (qpc_integrator)word;
     }
     if ((v = qpc_map_get(scene, "solver")) != NULL) {
@@ -673,11 +459,11 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     }
     if ((v = qpc_map_get(scene, "start")) != NULL) {
         int32_t word;
-        if ((st = read_word(v, "start", STARTS, &word, err)) != QPC_OK) return st;
+        if ((st = qpc_read_word(v, "start", STARTS, &word, err)) != QPC_OK) return st;
         def->push_out = word == 1;
     }
     if ((v = qpc_map_get(scene, "start_push_limit")) != NULL) {
-        if ((st = read_positive(v, "start_push_limit", &def->push_limit, err)) != QPC_OK) return st;
+        if ((st = qpc_read_positive(v, "start_push_limit", &def->push_limit, err)) != QPC_OK) return st;
         if (!def->push_out)
             return qpc_fail_at(err, QPC_ERR_INVALID, "start_push_limit", "is for start \"push-out\" only");
     }
@@ -698,7 +484,7 @@ qpc_status qpc_scene_def_read(const qpc_value *scene, const qpc_world_env *env, 
 
 void qpc_scene_def_fini(qpc_scene_def *def) {
     if (def == NULL) return;
-    for (int32_t i = 0; i < def->bodies.count; i++) body_def_fini(&def->bodies.data[i]);
+    for (int32_t i = 0; i < def->bodies.count; i++) qpc_body_def_fini(&def->bodies.data[i]);
     qpc_array_fini(&def->bodies);
     qpc_array_fini(&def->fixed);
     qpc_array_fini(&def->limits);

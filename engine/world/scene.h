@@ -3,6 +3,7 @@
 #define QPC_ENGINE_WORLD_SCENE_H
 
 #include "engine/collision/detect.h"
+#include "engine/dynamics/cloth.h"
 #include "engine/engine.h"
 #include "engine/solver/solver.h"
 
@@ -14,6 +15,7 @@ typedef struct qpc_solver_def {
     int32_t newton;        // most extra Newton iterations
     int32_t passes;        // most collision passes
     int32_t halvings;      // deepest halving of a step
+    int32_t budget;        // iterations of the solvers that a step may take; 0: as many as it needs
     double tolerance;      // natural residual, in units of (smallest separation) / dt
     double perturbation;   // augmented-cg: L
     double reach;          // proximity rows within reach * separation
@@ -26,17 +28,16 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
 
 typedef struct qpc_body_def {
     char name[64];
-    qpc_motion_kind motion; // QPC_DYNAMIC: a cable
+    qpc_motion_kind motion; // QPC_DYNAMIC: a cable, or with a mesh cloth
     double radius;          // m, half thickness
-    // cable: n nodes, n - 1 springs
+    // cable, cloth
     int32_t node_count;
     double *nodes;          // (n x 3) m
     double *velocities;     // (n x 3) m/s
     double *masses;         // (n) kg
-    double *stiffness;      // (n - 1) N/m
-    double *rest_length;    // (n - 1) m
+    qpc_cloth_springs springs; // cable: n - 1 in a row, ends left out
     double self_exclusion;  // m, < 0: the default
-    // static, kinematic
+    // cloth, static, kinematic
     qpc_mesh *mesh;         // a reference of its own
     qpc_vec3 position;      // m
     double rotation[4];     // unit quaternion w, x, y, z
@@ -48,7 +49,7 @@ typedef struct qpc_fixed_def {
     int32_t body, node;
 } qpc_fixed_def;
 
-typedef struct qpc_limit_def { // strain limit of every spring of a cable
+typedef struct qpc_limit_def { // strain limit of every spring of a cable, of every edge of cloth
     int32_t body;
     double min, max; // l / l0; 0 and infinity: none
 } qpc_limit_def;

@@ -57,12 +57,14 @@ void qpc_sides_fini(qpc_sides *s) {
 }
 
 const qpc_through *qpc_sides_find(const qpc_sides *s, int32_t node, int32_t body) {
+    if (node >= s->w->free_count) return NULL;
     for (int32_t i = s->first[node]; i >= 0; i = s->through.data[i].next)
         if (s->through.data[i].body == body) return &s->through.data[i];
     return NULL;
 }
 
 bool qpc_sides_passes(const qpc_sides *s, int32_t node, int32_t body) {
+    if (node >= s->w->free_count) return false;
     if (qpc_sides_find(s, node, body) != NULL) return true;
     for (int32_t from = node > 0 ? node - 1 : node; from <= node; from++)
         for (int32_t i = s->first_exit[from]; i >= 0; i = s->exits.data[i].next)
@@ -389,7 +391,8 @@ qpc_status qpc_sides_decide(qpc_sides *s, const double *x, const qpc_overlap *ov
     for (int32_t i = 0; i < count && st == QPC_OK; i++) {
         int32_t cable = overlaps[i].surface[0], body = overlaps[i].surface[1], found = 0;
         while (end < count && (end <= i || overlaps[end].surface[0] == cable)) end++;
-        if (w->bodies[body].mesh == NULL || s->seen[body] == cable + 1) continue;
+        if (w->bodies[cable].mesh != NULL) continue; // cloth that intersects is not separated
+        if (w->bodies[body].mesh == NULL || w->bodies[body].motion == QPC_DYNAMIC || s->seen[body] == cable + 1) continue;
         s->seen[body] = cable + 1;
         for (int32_t k = i; k < end; k++)
             if (overlaps[k].surface[1] == body) mine[found++] = overlaps[k];

@@ -40,6 +40,7 @@ typedef struct push_out {
     qpc_contacts planes;             // contacts with a row, sorted by key; toi: the round that saw it last
     double *pulled;                  // (free nodes x 3) Dykstra's increments of the balls, m
     int32_t round;
+    bool tangled;                    // cloth intersects something: not separated
 } push_out;
 
 // ---- what is there ----
@@ -73,6 +74,10 @@ static void name_pairs(const qpc_world *w, const qpc_scene_report *report, int64
                                  body_label(w, p->body[1], b, sizeof b), p->feature[1], what, p->depth);
     }
     if (total > NAMED_PAIRS && used < size) snprintf(text + used, size - used, "; ...");
+}
+
+static bool is_cloth(const qpc_world *w, int32_t body) {
+    return w->bodies[body].motion == QPC_DYNAMIC && w->bodies[body].mesh != NULL;
 }
 
 static bool is_close(const qpc_contact *c) { return c->distance < c->separation * (1.0 - ENOUGH); }
@@ -122,7 +127,7 @@ static bool crosses(const push_out *p, const qpc_contact *c, int32_t edge) {
 /// An edge that crosses a mesh says nothing about where to go; neither does a node on its wrong side.
 static bool misleads(const push_out *p, const qpc_contact *c) {
     const qpc_world *w = p->w;
-    if (!is_mesh(w, c->surface[1])) return false;
+    if (!is_mesh(w, c->surface[1]) || is_mesh(w, c->surface[0])) return false;
     int32_t nodes = c->kind == QPC_CONTACT_VT ? 1 : 2;
     for (int32_t k = 0; k < nodes; k++) {
         const qpc_through *t = qpc_sides_find(&p->sides, c->node[k], c->surface[1]);
@@ -337,6 +342,10 @@ static qpc_status separate(push_out *p, bool *ret_done, qpc_error *err) {
     double least = HUGE_VAL;
     int32_t stalls = 0;
     *ret_done = false;
+    qpc_status first = measure(p, err);
+    for (int32_t i = 0; first == QPC_OK && i < p->overlaps.count; i++) // which way cloth is to go, nothing tells
+        p->tangled = p->tangled || is_cloth(p->w, p->overlaps.data[i].surface[0]) || is_cloth(p->w, p->overlaps.data[i].surface[1]);
+    if (first != QPC_OK || p->tangled) return first;
     for (int32_t round = 0; round < MOST_ROUNDS; round++) {
         p->round = round;
         int32_t passed = 0, decided = 0;
@@ -400,7 +409,9 @@ static qpc_status refuse(push_out *p, qpc_scene_report *report, qpc_error *err) 
         longest = fmax(longest, p->limit[i]);
     }
     report->stuck_count = p->overlap_count + p->close_count;
-    snprintf(text, sizeof text,
+    snprintf(text, sizeof text, "%s", p->tangled ? "cloth that intersects itself or something else is not pushed out; " : "");
+    size_t begun = strlen(text);
+    snprintf(text + begun, sizeof text - begun,
              "the start cannot be separated by moves of at most %.3g m (start_push_limit): %lld pairs intersected and %lld were "
              "within their thickness; after moves of up to %.3g m %lld still intersect and %lld are still within it",
              longest, (long long)report->overlap_count, (long long)report->close_count, most, (long long)p->overlap_count,

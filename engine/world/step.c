@@ -300,6 +300,27 @@ static void stand_still(qpc_world *w, qpc_trial *t) {
     qpc_trial_test_energy(w, t);
 }
 
+/// A step out of budget has the best iterate that there was: if that gains energy, everything free goes a part of its way
+/// only, with that part of its velocity, down to standing still.
+static qpc_status slow_down(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    for (double part = 0.5; qpc_trial_gains(w, t) || t->absurd; part *= 0.5) {
+        if (part < 0.1) {
+            stand_still(w, t);
+            break;
+        }
+        for (int32_t i = 0; i < 3 * w->free_count; i++) {
+            if (w->row_dof[i / 3] < 0) continue;
+            w->dv[i] = 0.5 * (w->v[i] + w->dv[i]) - w->v[i];
+            w->x1[i] = w->x[i] + t->h * (w->v[i] + w->dv[i]);
+        }
+        qpc_trial_test_energy(w, t);
+        t->absurd = qpc_trial_is_absurd(w, t);
+    }
+    qpc_status st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
+    t->impact = st == QPC_OK && w->probe.count > 0;
+    return st;
+}
+
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
@@ -309,10 +330,10 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_motion_release(w);
     st = qpc_trial_attempt(w, &t, err);
     // Orders that contradicted before and still do: smaller steps would not help.
-    if (st == QPC_OK && t.impact && lags(w)) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK && t.impact && !t.exhausted && lags(w)) st = attempt_held_back(w, &t, err);
     // An unsolved QP that gains energy: the same.
-    if (st == QPC_OK && t.doubtful && t.limited && !t.impact) st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    if (st == QPC_OK && (t.impact || qpc_trial_gains(w, &t)) && depth < w->solver.halvings) {
+    if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
+    if (st == QPC_OK && (t.impact || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
         qpc_trial_count(w, &t);
@@ -322,9 +343,10 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         qpc_arena_rewind(&w->arena, mark);
         return st;
     }
-    if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious) st = qpc_trial_attempt_cautiously(w, &t, false, err);
-    if (st == QPC_OK && (t.impact || t.doubtful)) st = attempt_held_back(w, &t, err);
-    if (st == QPC_OK && t.absurd) stand_still(w, &t);
+    if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
+    if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK && t.exhausted && (t.absurd || qpc_trial_gains(w, &t))) st = slow_down(w, &t, err);
+    else if (st == QPC_OK && t.absurd) stand_still(w, &t);
     if (st == QPC_OK) {
         t.held_back = note_hold(w);
         st = t.impact ? commit_cut(w, &t, err) : commit(w, &t, NULL, err);
@@ -362,9 +384,12 @@ static void finish_report(qpc_world *w) {
     r->momentum_y = momentum.y;
     r->momentum_z = momentum.z;
     qpc_springs_tension(&w->springs, w->x, w->tension);
-    for (int32_t s = 0; s < w->springs.count; s++) {
-        qpc_vec3 n;
-        r->max_strain = fmax(r->max_strain, fabs(qpc_spring_direction(w, s, w->x, &n) / w->rest_length[s] - 1.0));
+    for (int32_t i = 0; i < w->body_count; i++) { // bending springs apart
+        const qpc_body *body = &w->bodies[i];
+        for (int32_t s = body->first_spring; s < body->first_spring + body->stretch_count; s++) {
+            qpc_vec3 n;
+            r->max_strain = fmax(r->max_strain, fabs(qpc_spring_direction(w, s, w->x, &n) / w->rest_length[s] - 1.0));
+        }
     }
     r->arena_bytes = (int64_t)w->arena.high_water;
 }
@@ -375,6 +400,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_step_report unused;
     w->report = report != NULL ? report : &unused;
     *w->report = (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .min_gap = w->solver.reach, .energy_step = -HUGE_VAL};
+    w->report->budget = w->solver.budget;
     qpc_arena_reset(&w->arena);
     qpc_detector_counts_reset(w->detector);
 

@@ -1,9 +1,11 @@
 /// Worlds: making one from a scene, reading it, controlling it, and the hash of its state. The step
 /// itself is in step.c. Everything a step touches is allocated here, once.
+#include "engine/dynamics/factor.h"
 #include "engine/world/world.h"
 
 #include <float.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // ---- energy and hash ----
@@ -70,6 +72,7 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
                     (double)w->solver.newton,
                     (double)w->solver.passes,
                     (double)w->solver.halvings,
+                    (double)w->solver.budget,
                     w->solver.tolerance,
                     w->solver.perturbation,
                     w->solver.reach,
@@ -103,7 +106,7 @@ void qpc_world_destroy(qpc_world *w) {
                       w->stiffness,   w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
                       w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on,
-                      w->proven};
+                      w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_value_fini(&w->scene);
     qpc_free(w);
@@ -114,10 +117,13 @@ static double *doubles(int64_t count) { return qpc_calloc((size_t)(count > 0 ? c
 /// Numbers of nodes, then the arrays over them.
 static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
     int64_t free_nodes = 0, driven = 0, all = 0, springs = 0;
+    bool cloth = false;
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
         all += body->node_count;
-        if (body->motion == QPC_DYNAMIC) free_nodes += body->node_count, springs += body->node_count - 1;
+        springs += body->springs.count;
+        if (body->motion == QPC_DYNAMIC) free_nodes += body->node_count;
+        cloth = cloth || (body->motion == QPC_DYNAMIC && body->mesh != NULL);
         if (body->motion == QPC_KINEMATIC) driven += body->node_count;
     }
     w->node_count = (int32_t)all;
@@ -138,7 +144,10 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     ok = ok && (w->reactions = doubles(3 * (int64_t)w->pin_count));
     ok = ok && (w->row_dof = qpc_calloc((size_t)all + 1, sizeof *w->row_dof));
     ok = ok && (w->spring_node = qpc_calloc((size_t)springs + 1, sizeof *w->spring_node));
+    ok = ok && (!cloth || (w->spring_other = qpc_calloc((size_t)springs + 1, sizeof *w->spring_other)));
+    ok = ok && (!cloth || (w->spring_place = qpc_calloc((size_t)springs + 1, sizeof *w->spring_place)));
     ok = ok && (w->limit_on = qpc_calloc((size_t)springs + 1, 1));
+    ok = ok && (w->pin_of = qpc_calloc((size_t)free_nodes + 1, sizeof *w->pin_of));
     ok = ok && (w->pins = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pins));
     ok = ok && (w->pin_node = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pin_node));
     if (!ok)
@@ -146,16 +155,22 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     return qpc_hash64_create(&w->hasher, err);
 }
 
-static void place_cable(qpc_world *w, qpc_body *body, const qpc_body_def *def, int32_t *spring) {
+/// A cable or cloth: its particles and springs.
+static void place_particles(qpc_world *w, qpc_body *body, const qpc_body_def *def, int32_t *spring) {
     int32_t n = def->node_count;
     memcpy(w->x + 3 * body->first_node, def->nodes, (size_t)(3 * n) * sizeof(double));
     memcpy(w->v + 3 * body->first_node, def->velocities, (size_t)(3 * n) * sizeof(double));
     memcpy(w->mass + body->first_node, def->masses, (size_t)n * sizeof(double));
     body->first_spring = *spring;
-    for (int32_t s = 0; s < n - 1; s++, (*spring)++) {
-        w->spring_node[*spring] = body->first_node + s;
-        w->stiffness[*spring] = def->stiffness[s];
-        w->rest_length[*spring] = def->rest_length[s];
+    body->spring_count = def->springs.count;
+    body->stretch_count = def->springs.stretch_count;
+    body->mesh = def->mesh != NULL ? qpc_mesh_ref(def->mesh) : NULL;
+    for (int32_t s = 0; s < def->springs.count; s++, (*spring)++) {
+        bool row = def->springs.node == NULL; // a cable
+        w->spring_node[*spring] = body->first_node + (row ? s : def->springs.node[s]);
+        if (w->spring_other != NULL) w->spring_other[*spring] = body->first_node + (row ? s + 1 : def->springs.other[s]);
+        w->stiffness[*spring] = def->springs.stiffness[s];
+        w->rest_length[*spring] = def->springs.rest_length[s];
         w->spring_max[*spring] = HUGE_VAL;
     }
 }
@@ -200,7 +215,7 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
             body->node_count = from->node_count;
             node += from->node_count;
             if (from->motion == QPC_DYNAMIC)
-                place_cable(w, body, from, &spring);
+                place_particles(w, body, from, &spring);
             else {
                 qpc_status st = place_solid(w, i, from, err);
                 if (st != QPC_OK) return st;
@@ -209,24 +224,82 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
     w->springs.node = w->spring_node;
     w->springs.stiffness = w->stiffness;
     w->springs.rest_length = w->rest_length;
+    w->springs.other = w->spring_other;
+    w->springs.place = w->spring_place;
     for (int32_t i = 0; i < def->limits.count; i++) {
         const qpc_limit_def *limit = &def->limits.data[i];
         const qpc_body *body = &w->bodies[limit->body];
-        for (int32_t s = body->first_spring; s < body->first_spring + body->node_count - 1; s++) {
+        for (int32_t s = body->first_spring; s < body->first_spring + body->stretch_count; s++) {
             w->spring_min[s] = limit->min * w->rest_length[s];
             w->spring_max[s] = limit->max * w->rest_length[s];
         }
         w->any_limit = true;
     }
     for (int32_t i = 0; i < w->node_count; i++) w->row_dof[i] = i < w->free_count ? 3 * i : -1;
+    for (int32_t i = 0; i < w->free_count; i++) w->pin_of[i] = -1;
     for (int32_t i = 0; i < w->pin_count; i++) {
         int32_t at = w->bodies[def->fixed.data[i].body].first_node + def->fixed.data[i].node;
         w->pin_node[i] = w->pins[i].node = at;
         w->pins[i].target = v3_load(w->x + 3 * at);
         w->pins[i].hold = 1.0;
         w->row_dof[at] = -1;
+        w->pin_of[at] = i;
     }
     return QPC_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/// What K couples each pin to.
+static qpc_status find_neighbours(qpc_world *w, qpc_error *err) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < w->pin_count; i++) w->pins[i].count = 1;
+    for (int32_t s = 0; s < w->springs.count; s++) {
+        int32_t end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
+        for (int k = 0; k < 2; k++)
+            if (w->pin_of[end[k]] >= 0) w->pins[w->pin_of[end[k]]].count++;
+    }
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        w->pins[i].first = count;
+        count += w->pins[i].count;
+        w->pins[i].count = 0;
+    }
+    w->pin_other = qpc_calloc((size_t)count + 1, sizeof *w->pin_other);
+    w->pin_block = doubles(9 * (int64_t)count);
+    if (w->pin_other == NULL || w->pin_block == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d pins", w->pin_count);
+    for (int32_t i = 0; i < w->pin_count; i++) w->pin_other[w->pins[i].first + w->pins[i].count++] = w->pins[i].node;
+    for (int32_t s = 0; s < w->springs.count; s++) {
+        int32_t end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
+        for (int k = 0; k < 2; k++) {
+            if (w->pin_of[end[k]] < 0) continue;
+            qpc_pin *pin = &w->pins[w->pin_of[end[k]]];
+            w->pin_other[pin->first + pin->count++] = end[1 - k];
+        }
+    }
+    for (int32_t i = 0; i < w->pin_count; i++) { // ascending, each once
+        qpc_pin *pin = &w->pins[i];
+        int32_t *list = w->pin_other + pin->first, kept = 0;
+        qsort(list, (size_t)pin->count, sizeof *list, by_value);
+        for (int32_t k = 0; k < pin->count; k++)
+            if (k == 0 || list[k] != list[k - 1]) list[kept++] = list[k];
+        pin->count = kept;
+    }
+    return QPC_OK;
+}
+
+/// K: a band for cables alone, else sparse.
+static qpc_status make_system(qpc_world *w, qpc_error *err) {
+    if (w->spring_other == NULL) return qpc_linsys_resize(&w->sys, 3 * w->free_count, w->free_count > 1 ? 5 : 2, err);
+    int32_t *start, *row;
+    qpc_status st = qpc_springs_pattern(&w->springs, w->free_count, &start, &row, w->spring_place, err);
+    if (st != QPC_OK) return st;
+    st = qpc_linsys_resize_sparse(&w->sys, 3 * w->free_count, start, row, err);
+    qpc_free(start);
+    qpc_free(row);
+    return st;
 }
 
 /// Smallest thickness of a pair that can touch: the unit of the tolerances of a step.
@@ -246,14 +319,18 @@ static qpc_status make_detector(qpc_world *w, const qpc_scene_def *def, qpc_erro
     if (surfaces == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for detection");
     for (int32_t i = 0; i < w->body_count; i++) {
         const qpc_body *body = &w->bodies[i];
+        const qpc_body_def *from = &def->bodies.data[i];
+        double apart = from->self_exclusion;
+        if (body->motion == QPC_DYNAMIC && body->mesh != NULL) // along the mesh as it was uploaded
+            apart = (apart < 0.0 ? acos(-1.0) * body->radius : apart) / from->scale;
         surfaces[i] = (qpc_surface){
             .motion = body->motion,
             .first_node = body->first_node,
             .node_count = body->node_count,
             .mesh = body->mesh,
-            .rest_length = body->motion == QPC_DYNAMIC ? w->rest_length + body->first_spring : NULL,
+            .rest_length = body->mesh == NULL ? w->rest_length + body->first_spring : NULL,
             .radius = body->radius,
-            .self_exclusion = def->bodies.data[i].self_exclusion,
+            .self_exclusion = apart,
         };
     }
     int64_t most = w->env.limits.max_candidates > 0 ? w->env.limits.max_candidates : 20000000;
@@ -288,7 +365,8 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if (st != QPC_OK) return qpc_fail(err, st, "no memory for the scene");
     if ((st = allocate(w, def, err)) != QPC_OK) return st;
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
-    if ((st = qpc_linsys_resize(&w->sys, 3 * w->free_count, w->free_count > 1 ? 5 : 2, err)) != QPC_OK) return st;
+    if ((st = find_neighbours(w, err)) != QPC_OK) return st;
+    if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = make_detector(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_start_check(w, def->push_out, def->push_limit, report, err)) != QPC_OK) return st;
     begin_run(w);
@@ -324,7 +402,13 @@ qpc_status qpc_world_create(const qpc_value *scene, const qpc_world_env *env, qp
 size_t qpc_world_memory(const qpc_world *w) {
     size_t per_node = 15 * sizeof(double) + sizeof(int32_t);
     size_t per_free = 21 * sizeof(double) + 12 * (size_t)(w->sys.bandwidth + 1) * sizeof(double);
-    return sizeof *w + (size_t)w->node_count * per_node + (size_t)w->free_count * per_free + w->arena.high_water +
+    size_t per_spring = 6 * sizeof(double) + 3 * sizeof(int32_t) + 1;
+    int64_t entries;
+    qpc_linsys_values(&w->sys, &entries);
+    if (w->sys.kind == QPC_LINSYS_BAND) entries = 0; // in per_free
+    double factor = w->sys.sparse != NULL ? qpc_factor_entries(w->sys.sparse) : 0.0;
+    return sizeof *w + (size_t)w->springs.count * per_spring + (size_t)entries * 32 + (size_t)factor * 12 +
+           (size_t)w->node_count * per_node + (size_t)w->free_count * per_free + w->arena.high_water +
            (size_t)w->rows.nnz_capacity * 12 + (size_t)w->rows.m_capacity * 48 +
            (size_t)(w->near.capacity + w->probe.capacity + w->held.capacity) * sizeof(qpc_contact);
 }
@@ -344,14 +428,17 @@ const qpc_value *qpc_world_scene(const qpc_world *w) { return &w->scene; }
 qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
     static const char *const kinds[] = {"static", "kinematic", "cable"};
     const qpc_body *body = &w->bodies[index];
+    bool cloth = body->motion == QPC_DYNAMIC && body->mesh != NULL;
     return (qpc_body_info){
         .name = body->name,
-        .kind = kinds[body->motion],
+        .kind = cloth ? "cloth" : kinds[body->motion],
         .first_node = body->first_node,
         .node_count = body->node_count,
         .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->node_count - 1,
         .nodes_per_element = body->mesh != NULL ? 3 : 2,
         .radius = body->radius,
+        .first_spring = body->first_spring,
+        .spring_count = body->spring_count,
         .mesh = body->mesh,
         .moves = body->motion != QPC_STATIC,
     };

@@ -1,6 +1,6 @@
 /// Inside of a world: its arrays and the calls between the files of this folder.
 ///
-/// Nodes are numbered cables first (in body order), then kinematic, then static bodies, so that the
+/// Nodes are numbered cables and cloth first (in body order), then kinematic, then static bodies, so that the
 /// unknowns of node i are 3 i .. 3 i + 2 for i < free_count, and the nodes that move come first.
 #ifndef QPC_ENGINE_WORLD_WORLD_H
 #define QPC_ENGINE_WORLD_WORLD_H
@@ -24,7 +24,7 @@ typedef struct qpc_body {
     char name[64];
     qpc_motion_kind motion;
     int32_t first_node, node_count;
-    int32_t first_spring; // cable
+    int32_t first_spring, spring_count, stretch_count; // cable, cloth; bending springs come last
     double radius;
     qpc_mesh *mesh;
     double *local;              // kinematic: (n x 3) vertices in the frame of the body, m
@@ -43,8 +43,8 @@ typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (
     double hold;               // part of its way that it is let go in the present attempt
     bool told;                 // the target is new: to be reached in the coming step
     qpc_vec3 reaction;         // N, force of the constraint on the node over the last step
-    double K[27];              // 3x3 blocks of the free K: coupling to node - 1, itself, node + 1
     qpc_vec3 b;                // right-hand side of the free system
+    int32_t first, count;      // its neighbours and itself in pin_other and pin_block
 } qpc_pin;
 
 struct qpc_world {
@@ -72,10 +72,13 @@ struct qpc_world {
     int32_t *pin_node;      // (pin_count) the same nodes, for readers
     double *reactions;      // (pin_count x 3) N
     int32_t pin_count;
+    int32_t *pin_of;        // (free_count) pin of a node, or -1
+    int32_t *pin_other;     // nodes that K couples pins to, themselves too, ascending
+    double *pin_block;      // (of these, 3x3) of the free K
 
     // springs and strain limits
     qpc_springs springs;
-    int32_t *spring_node;
+    int32_t *spring_node, *spring_other, *spring_place; // the last two: NULL without cloth
     double *stiffness, *rest_length, *spring_min, *spring_max; // m; 0 and infinity: none
     bool any_limit;
     double *tension, *limit_force;

@@ -611,6 +611,8 @@ class Schema(unittest.TestCase):
         for change in [{"gravty": [0, 0, 0]}, {"dt": 0}, {"gravity": [0, 1]}, {"bodies": []},
                        {"solver": {"name": "best"}}, {"record": {"frames": -1}},
                        {"bodies": [{"kind": "cable"}]},
+                       {"bodies": [{"kind": "cloth", "radius": 0.1}]},
+                       {"bodies": [{"kind": "cloth", "radius": 0.1, "mesh": {"file": "a.obj"}, "edges": 3}]},
                        {"constraints": [{"kind": "fixed", "body": 0}]}]:
             self.assertIsNotNone(self.fits({**good, **change}, self.schema), change)
 
@@ -644,13 +646,22 @@ class Schema(unittest.TestCase):
                 {"kind": "cable", "name": "c", "nodes": [[0, 0, 5], [0.1, 0, 5]],
                  "mass": {"all": 1, "first": 2, "last": 3}, "stiffness": 1e4, "rest_length": 0.1,
                  "radius": 0.01, "velocity": [0, 0, 1], "self_exclusion": 0.03},
+                {"kind": "cloth", "name": "f", "mesh": {"generate": {"kind": "grid", "columns": 4, "rows": 3,
+                 "width": 1, "depth": 2, "alternate": False, "axis": "z"}}, "radius": 0.01, "scale": 2,
+                 "position": [0, 0, 15], "rotation": [1, 0, 0, 0], "mass": 1, "stiffness": 100,
+                 "bending_stiffness": 0.1, "velocity": [0, 0, 1], "self_exclusion": 0.03},
+                {"kind": "cloth", "name": "g", "mesh": {"generate": {"kind": "sheet", "width": 1, "depth": 1}},
+                 "radius": 0.01, "area_density": 0.1, "membrane_stiffness": 100,
+                 "nodes": [[0, 0, 20], [0, 0, 21], [1, 0, 20], [1, 0, 21]]},
                 {"kind": "static", "name": "s", "mesh": {"generate": {"kind": "box"}}, "radius": 0.1,
                  "position": [9, 0, 0], "rotation": [1, 0, 0, 0], "scale": 2},
                 {"kind": "kinematic", "name": "k", "mesh": {"generate": {"kind": "sphere"}},
                  "radius": 0.1, "position": [0, 9, 0], "rotation": [1, 0, 0, 0], "scale": 0.5,
                  "velocity": [0, 0, 1], "angular_velocity": [0, 1, 0]}],
             "constraints": [{"kind": "fixed", "body": "c", "nodes": [0]},
-                            {"kind": "strain-limit", "body": 0, "max": 1.1, "min": 0.9}]}
+                            {"kind": "fixed", "body": "f", "nodes": [0, -1]},
+                            {"kind": "strain-limit", "body": 0, "max": 1.1, "min": 0.9},
+                            {"kind": "strain-limit", "body": "f", "max": 1.1}]}
         self.assertIsNone(self.fits(scene, self.schema))
         for group in ["solver", "record"]:
             self.assertEqual(set(scene[group]), set(self.schema["$defs"][group]["properties"]))

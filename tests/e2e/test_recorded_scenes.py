@@ -15,8 +15,10 @@ STEPS = 100 if os.environ.get("QPC_SUITE") == "quick" or os.environ.get("QPC_SAN
 
 
 class RecordedScenes(unittest.TestCase):
-    def record_and_check(self, name, steps=STEPS, **changes):
+    def record_and_check(self, name, steps=STEPS, edit=None, **changes):
         scene = json.loads((SOURCE / "examples" / "scenes" / f"{name}.json").read_text())
+        if edit:
+            edit(scene)
         scene["record"] = {"frames": 1, "precision": "float64", "substeps": True}
         scene.update(changes)
         with Daemon("--workers", "1") as daemon:
@@ -56,6 +58,11 @@ class RecordedScenes(unittest.TestCase):
 
     def test_drum_turning(self):
         self.record_and_check("drum-turning", steps=STEPS // 10, dt=0.01)
+
+    def test_cloth_sphere_of_14_by_14(self):
+        def coarser(scene):
+            scene["bodies"][0]["mesh"]["generate"]["columns"] = 14
+        self.record_and_check("cloth-sphere", steps=STEPS // 4, edit=coarser)
 
 
 if __name__ == "__main__":

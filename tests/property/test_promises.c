@@ -248,6 +248,73 @@ static void energy_that_comes_from_orders_alone_is_tested_against_itself(void **
     simulation_end(&sim);
 }
 
+// ---- budgets ----
+
+#define TANGLE                                                                                                         \
+    "{'kind': 'static', 'mesh': {'generate': {'kind': 'cylinder', 'radius': 0.2, 'length': 1, 'segments': 24}}},"      \
+    LINE("a", "[-0.5, 0.35, 0.05]", "[0.5, 0.3, 0]", "41", ", 'velocity': [0, -6, 0]") ","                             \
+    LINE("b", "[0.04, 0.55, -0.6]", "[0, 0.6, 0.5]", "41", ", 'velocity': [0, -9, 0]")
+
+/// However few iterations: nothing is crossed, no energy is gained, and what was taken is counted.
+static void a_budget_keeps_the_promise(void **state) {
+    (void)state;
+    static const int budgets[] = {1, 2, 5, 20, 100000};
+    int64_t cut = 0, exhausted[5] = {0}, most[5] = {0};
+    for (int i = 0; i < 5; i++) {
+        char text[1024];
+        simulation sim;
+        (void)snprintf(text, sizeof text, "{'dt': 0.005, 'solver': {'budget': %d}, 'bodies': [" TANGLE "]}", budgets[i]);
+        simulation_start(&sim, text);
+        for (int k = 0; k < 160; k++) {
+            simulation_step(&sim, 1);
+            assert_int_equal(sim.report.budget, budgets[i]);
+            assert_int_equal(sim.report.proven, 1);
+            assert_true(sim.report.energy_drift <= 2e-6);
+            exhausted[i] += sim.report.exhausted;
+            cut += i == 0 ? sim.report.failsafe : 0;
+            int64_t spent = sim.report.solver_iterations + sim.report.set_changes;
+            if (spent > most[i]) most[i] = spent;
+            // One more QP of one iteration for a second try of a step that contradicts.
+            assert_true(spent <= budgets[i] + 2);
+        }
+        simulation_end(&sim);
+    }
+    assert_true(exhausted[0] > 30);
+    assert_true(cut > 0);
+    assert_true(exhausted[0] >= exhausted[2] && exhausted[2] >= exhausted[3]);
+    assert_int_equal(exhausted[4], 0);
+    assert_true(most[4] > 20);
+}
+
+/// A budget that is never reached changes nothing but itself; one that changes on the way replays.
+static void a_budget_replays_exactly(void **state) {
+    (void)state;
+    uint64_t hash[2];
+    double x[2] = {0};
+    for (int run = 0; run < 2; run++) {
+        simulation sim;
+        simulation_start(&sim, "{'dt': 0.005, 'bodies': [" TANGLE "]}");
+        for (int k = 0; k < 100; k++) {
+            char control[128];
+            (void)snprintf(control, sizeof control, "{'parameters': {'solver': {'budget': %d}}}", 1 + k * 7 % 13);
+            simulation_control(&sim, control);
+            simulation_step(&sim, 1);
+        }
+        hash[run] = qpc_world_hash(sim.w.world);
+        simulation_end(&sim);
+    }
+    assert_true(hash[0] == hash[1]);
+    for (int run = 0; run < 2; run++) {
+        simulation sim;
+        simulation_start(&sim, run == 0 ? "{'dt': 0.005, 'bodies': [" TANGLE "]}"
+                                        : "{'dt': 0.005, 'solver': {'budget': 1000000}, 'bodies': [" TANGLE "]}");
+        simulation_step(&sim, 100);
+        x[run] = simulation_x(&sim, 60)[1];
+        simulation_end(&sim);
+    }
+    assert_true(x[0] == x[1]);
+}
+
 // ---- states inside a step ----
 
 static void a_step_that_fails_hands_out_no_states(void **state) {
@@ -292,6 +359,8 @@ int main(void) {
         cmocka_unit_test(a_start_within_thickness_is_pushed_out_slowly),
         cmocka_unit_test(pellets_and_cables_bounce_off_each_other_without_meeting),
         cmocka_unit_test(energy_that_comes_from_orders_alone_is_tested_against_itself),
+        cmocka_unit_test(a_budget_keeps_the_promise),
+        cmocka_unit_test(a_budget_replays_exactly),
         cmocka_unit_test(a_step_that_fails_hands_out_no_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,8 +98,10 @@ static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup,
     b->node_count = mesh.vertex_count;
     b->triangles = mesh.triangles;
     b->triangle_count = mesh.triangle_count;
-    b->moves = qpc_str_equal(qpc_map_get(map, "kind"), "kinematic");
-    return QPC_OK;
+    b->deforms = qpc_str_equal(qpc_map_get(map, "kind"), "cloth");
+    b->moves = b->deforms || qpc_str_equal(qpc_map_get(map, "kind"), "kinematic");
+    b->rest = b->deforms ? d->x : NULL; // turning and shifting keep lengths
+    return number(map, "self_exclusion", -1, &b->self_exclusion, err);
 }
 
 qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_node,

@@ -8,9 +8,7 @@
 // rounding for all i at both ends, or if the Bernstein coefficients of the coplanarity cubic have one
 // sign beyond rounding. Otherwise the interval is halved, to a bounded depth; what stays open goes to
 // the exact test. So a miss is proven, a hit is exact.
-#include "tests/support/checker.h"
-
-#include "tests/support/exact.h"
+#include "tests/support/checker_inside.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,47 +16,9 @@
 #include <string.h>
 
 enum { DEPTH_MAX = 12, SPLITS_MAX = 200 };
-static const double RATIO_FAR = 2;
-
-typedef struct box {
-    double low[3], high[3];
-} box;
-typedef struct grid { // of one mesh
-    box bounds;
-    double cell[3];
-    int32_t n[3];
-    int32_t *start; // (cells + 1)
-    int32_t *item;  // triangle numbers, cell after cell
-    int64_t item_capacity;
-    int32_t *stamp; // (triangles) last edge that saw it
-    int32_t stamp_now;
-    box *boxes; // (triangles) swept
-} grid;
-typedef struct edge {
-    int32_t body, node, local; // nodes node and node + 1; a lone particle: twice the same
-    int32_t other;             // node + 1, or node
-    double arc;                // rest length from the first node of the chain to node
-    double rest;
-} edge;
-struct qpc_checker {
-    qpc_checker_body *bodies; // owns copies of triangles
-    int32_t body_count, node_count;
-    grid *grids; // (bodies)
-    bool *grid_ready;
-    edge *edges;
-    box *swept; // (edges), grown by nothing
-    int32_t *order;
-    int32_t edge_count;
-    double *x; // start positions, (nodes x 3)
-    double radius_max;
-    qpc_exact *exact;
-};
 
 // ---- small vectors; own code on purpose ----
 
-static void diff(const double *a, const double *b, double *r) {
-    for (int i = 0; i < 3; i++) r[i] = a[i] - b[i];
-}
 static double dot3(const double *a, const double *b) {
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
@@ -238,32 +198,18 @@ int qpc_checker_query(qpc_checker *checker, bool edges, const double x0[12], con
 
 // ---- boxes and grids ----
 
-static void box_empty(box *b) {
-    for (int k = 0; k < 3; k++) b->low[k] = INFINITY, b->high[k] = -INFINITY;
-}
-static void box_point(box *b, const double *p) {
-    for (int k = 0; k < 3; k++) {
-        b->low[k] = fmin(b->low[k], p[k]);
-        b->high[k] = fmax(b->high[k], p[k]);
-    }
-}
-static bool boxes_overlap(const box *a, const box *b, double grow) {
-    for (int k = 0; k < 3; k++)
-        if (a->low[k] - grow > b->high[k] || b->low[k] - grow > a->high[k]) return false;
-    return true;
-}
 static int32_t cell_of(const grid *g, int k, double value) {
     double c = (value - g->bounds.low[k]) / g->cell[k];
     if (!(c > 0)) return 0;
     return c >= g->n[k] ? g->n[k] - 1 : (int32_t)c;
 }
-static void cells_of(const grid *g, const box *b, double grow, int32_t low[3], int32_t high[3]) {
+void qpc_checker_cells(const grid *g, const box *b, double grow, int32_t low[3], int32_t high[3]) {
     for (int k = 0; k < 3; k++) {
         low[k] = cell_of(g, k, b->low[k] - grow);
         high[k] = cell_of(g, k, b->high[k] + grow);
     }
 }
-static bool grid_build(const qpc_checker_body *body, grid *g, const double *x0, const double *x1) {
+bool qpc_checker_grid(const qpc_checker_body *body, grid *g, const double *x0, const double *x1) {
     const int32_t count = body->triangle_count;
     double extent[3] = {0, 0, 0};
     box_empty(&g->bounds);
@@ -295,7 +241,7 @@ static bool grid_build(const qpc_checker_body *body, grid *g, const double *x0, 
     for (int pass = 0; pass < 2; pass++) { // count, then fill
         for (int32_t t = 0; t < count; t++) {
             int32_t a[3], b[3];
-            cells_of(g, &g->boxes[t], 0, a, b);
+            qpc_checker_cells(g, &g->boxes[t], 0, a, b);
             for (int32_t i = a[0]; i <= b[0]; i++) {
                 for (int32_t j = a[1]; j <= b[1]; j++) {
                     for (int32_t k = a[2]; k <= b[2]; k++) {
@@ -325,7 +271,7 @@ static bool grid_build(const qpc_checker_body *body, grid *g, const double *x0, 
 // ---- creation ----
 
 void qpc_check_report_init(qpc_check_report *report) {
-    *report = (qpc_check_report){.least_ratio = RATIO_FAR};
+    *report = (qpc_check_report){.least_ratio = QPC_CHECK_FAR};
 }
 
 void qpc_checker_destroy(qpc_checker *checker) {
@@ -338,6 +284,7 @@ void qpc_checker_destroy(qpc_checker *checker) {
         free(checker->grids[i].stamp);
         free(checker->grids[i].boxes);
     }
+    qpc_checker_meshes_destroy(checker);
     qpc_exact_destroy(checker->exact);
     free(checker->bodies);
     free(checker->grids);
@@ -384,6 +331,7 @@ qpc_status qpc_checker_create(const qpc_checker_body *bodies, int32_t body_count
         *b = bodies[i];
         b->triangles = NULL;
         b->rest_length = NULL;
+        if (b->self_exclusion < 0) b->self_exclusion = acos(-1.0) * b->radius;
         c->radius_max = fmax(c->radius_max, b->radius);
         if (bodies[i].triangles != NULL) {
             size_t size = 3 * (size_t)b->triangle_count * sizeof(int32_t);
@@ -397,7 +345,6 @@ qpc_status qpc_checker_create(const qpc_checker_body *bodies, int32_t body_count
             if (!g->boxes || !g->stamp) goto memory;
             continue;
         }
-        if (b->self_exclusion < 0) b->self_exclusion = acos(-1.0) * b->radius;
         double arc = 0;
         int32_t n = b->node_count > 1 ? b->node_count - 1 : 1;
         for (int32_t k = 0; k < n; k++) {
@@ -412,6 +359,7 @@ qpc_status qpc_checker_create(const qpc_checker_body *bodies, int32_t body_count
             arc += rest;
         }
     }
+    if (!qpc_checker_meshes_create(c)) goto memory;
     *ret = c;
     return QPC_OK;
 memory:
@@ -421,7 +369,7 @@ memory:
 
 // ---- a motion ----
 
-static void found(qpc_check_report *r, qpc_finding_kind kind, const edge *e, int32_t body,
+void qpc_checker_found(qpc_check_report *r, qpc_finding_kind kind, const edge *e, int32_t body,
                   int32_t feature, double time) {
     if (kind == QPC_FOUND_INTERSECTION) r->intersections++;
     if (kind == QPC_FOUND_CROSSING) r->crossings++;
@@ -433,7 +381,7 @@ static void found(qpc_check_report *r, qpc_finding_kind kind, const edge *e, int
                                                    .feature = {e->local, feature},
                                                    .time = time};
 }
-static void note_distance(qpc_check_report *r, double distance, double thickness) {
+void qpc_checker_note(qpc_check_report *r, double distance, double thickness) {
     r->distances++;
     if (!(thickness > 0)) return;
     double ratio = distance / thickness;
@@ -444,7 +392,7 @@ static void note_distance(qpc_check_report *r, double distance, double thickness
     }
 }
 // Runs one query and folds its answer into *ret (1 hit wins over -1 undecided over 0).
-static void ask(qpc_checker *c, bool edges, const double x0[12], const double x1[12],
+void qpc_checker_ask(qpc_checker *c, bool edges, const double x0[12], const double x1[12],
                 qpc_check_report *r, int *ret, double *time) {
     bool exact;
     double t = 0;
@@ -454,10 +402,6 @@ static void ask(qpc_checker *c, bool edges, const double x0[12], const double x1
     if (answer == 1 && (*ret != 1 || t < *time)) *time = t;
     if (answer == 1 || *ret == 0) *ret = answer;
 }
-static void put(double *to, const double *x, int64_t node) {
-    memcpy(to, x + 3 * node, 3 * sizeof *to);
-}
-
 // touch: the swept boxes overlap; if not, only the distance at the end is of interest.
 static void edge_triangle(qpc_checker *c, const edge *e, int32_t body, int32_t t, bool touch,
                           bool moving, const double *x0, const double *x1, qpc_check_report *r) {
@@ -481,8 +425,8 @@ static void edge_triangle(qpc_checker *c, const edge *e, int32_t body, int32_t t
     double distance = fmin(qpc_checker_distance_vt(p1[0]), qpc_checker_distance_vt(p1[1]));
     // vertex e->other belongs to the next edge, but for the last one
     if (moving) {
-        ask(c, false, p0[0], p1[0], r, &answer, &time);
-        if (last && e->other != e->node) ask(c, false, p0[1], p1[1], r, &answer, &time);
+        qpc_checker_ask(c, false, p0[0], p1[0], r, &answer, &time);
+        if (last && e->other != e->node) qpc_checker_ask(c, false, p0[1], p1[1], r, &answer, &time);
     }
     for (int k = 0; k < 3; k++) {
         put(p0[2], x0, e->node);
@@ -493,20 +437,20 @@ static void edge_triangle(qpc_checker *c, const edge *e, int32_t body, int32_t t
         put(p1[2] + 6, x1, corner[k]);
         put(p0[2] + 9, x0, corner[(k + 1) % 3]);
         put(p1[2] + 9, x1, corner[(k + 1) % 3]);
-        if (moving) ask(c, true, p0[2], p1[2], r, &answer, &time);
+        if (moving) qpc_checker_ask(c, true, p0[2], p1[2], r, &answer, &time);
         distance = fmin(distance, qpc_checker_distance_ee(p1[2]));
     }
-    if (answer == 1) found(r, QPC_FOUND_CROSSING, e, body, t, time);
-    if (answer < 0) found(r, QPC_FOUND_UNDECIDED, e, body, t, 0);
+    if (answer == 1) qpc_checker_found(r, QPC_FOUND_CROSSING, e, body, t, time);
+    if (answer < 0) qpc_checker_found(r, QPC_FOUND_UNDECIDED, e, body, t, 0);
     // the state: a point that runs along the edge meets the triangle at rest
     answer = 0;
     put(p0[3], x1, e->node);
     put(p1[3], x1, e->other);
     memcpy(p0[3] + 3, p1[0] + 3, 9 * sizeof(double));
     memcpy(p1[3] + 3, p1[0] + 3, 9 * sizeof(double));
-    if (touch) ask(c, false, p0[3], p1[3], r, &answer, &time);
-    if (answer == 1) found(r, QPC_FOUND_INTERSECTION, e, body, t, 1);
-    note_distance(r, answer == 1 ? 0 : distance, b->radius + mine->radius);
+    if (touch) qpc_checker_ask(c, false, p0[3], p1[3], r, &answer, &time);
+    if (answer == 1) qpc_checker_found(r, QPC_FOUND_INTERSECTION, e, body, t, 1);
+    qpc_checker_note(r, answer == 1 ? 0 : distance, b->radius + mine->radius);
 }
 static void edge_edge(qpc_checker *c, const edge *a, const edge *b, bool touch, bool moving,
                       const double *x0, const double *x1, qpc_check_report *r) {
@@ -518,17 +462,17 @@ static void edge_edge(qpc_checker *c, const edge *a, const edge *b, bool touch, 
     }
     int answer = 0;
     double time = 1;
-    if (moving && touch) ask(c, true, p0, p1, r, &answer, &time);
-    if (answer == 1) found(r, QPC_FOUND_CROSSING, a, b->body, b->local, time);
-    if (answer < 0) found(r, QPC_FOUND_UNDECIDED, a, b->body, b->local, 0);
+    if (moving && touch) qpc_checker_ask(c, true, p0, p1, r, &answer, &time);
+    if (answer == 1) qpc_checker_found(r, QPC_FOUND_CROSSING, a, b->body, b->local, time);
+    if (answer < 0) qpc_checker_found(r, QPC_FOUND_UNDECIDED, a, b->body, b->local, 0);
     answer = 0;
-    if (touch) ask(c, true, p1, p1, r, &answer, &time);
-    if (answer == 1) found(r, QPC_FOUND_INTERSECTION, a, b->body, b->local, 1);
+    if (touch) qpc_checker_ask(c, true, p1, p1, r, &answer, &time);
+    if (answer == 1) qpc_checker_found(r, QPC_FOUND_INTERSECTION, a, b->body, b->local, 1);
     // near along the rest shape: only crossing counts
     double along = a->arc < b->arc ? b->arc - (a->arc + a->rest) : a->arc - (b->arc + b->rest);
     const qpc_checker_body *mine = &c->bodies[a->body], *other = &c->bodies[b->body];
     if (a->body == b->body && along < mine->self_exclusion * (1 + 1e-9)) return;
-    note_distance(r, answer == 1 ? 0 : qpc_checker_distance_ee(p1), mine->radius + other->radius);
+    qpc_checker_note(r, answer == 1 ? 0 : qpc_checker_distance_ee(p1), mine->radius + other->radius);
 }
 
 typedef struct sort_key {
@@ -556,7 +500,7 @@ static void chains_against_chains(qpc_checker *c, bool moving, const double *x0,
     for (int32_t i = 0; i < c->edge_count; i++)
         keys[i] = (sort_key){c->swept[i].low[axis], i};
     qsort(keys, (size_t)c->edge_count, sizeof *keys, by_low);
-    double grow = RATIO_FAR * 2 * c->radius_max;
+    double grow = QPC_CHECK_FAR * 2 * c->radius_max;
     for (int32_t i = 0; i < c->edge_count; i++) {
         const box *bi = &c->swept[keys[i].edge];
         for (int32_t j = i + 1; j < c->edge_count && keys[j].low <= bi->high[axis] + grow; j++) {
@@ -577,16 +521,12 @@ static void chains_against_meshes(qpc_checker *c, bool moving, const double *x0,
         const qpc_checker_body *b = &c->bodies[body];
         grid *g = &c->grids[body];
         if (b->triangles == NULL || b->triangle_count == 0) continue;
-        if (b->moves || !c->grid_ready[body]) {
-            if (!grid_build(b, g, x0, x1)) abort();
-            c->grid_ready[body] = true;
-        }
         for (int32_t i = 0; i < c->edge_count; i++) {
             const edge *e = &c->edges[i];
-            double grow = RATIO_FAR * (b->radius + c->bodies[e->body].radius);
+            double grow = QPC_CHECK_FAR * (b->radius + c->bodies[e->body].radius);
             if (!boxes_overlap(&c->swept[i], &g->bounds, grow)) continue;
             int32_t low[3], high[3];
-            cells_of(g, &c->swept[i], grow, low, high);
+            qpc_checker_cells(g, &c->swept[i], grow, low, high);
             if (++g->stamp_now == INT32_MAX) {
                 memset(g->stamp, 0, (size_t)b->triangle_count * sizeof *g->stamp);
                 g->stamp_now = 1;
@@ -619,7 +559,7 @@ static bool check(qpc_checker *c, bool moving, const double *x0, const double *x
                   qpc_check_report *r) {
     int64_t before = r->crossings + r->intersections + r->undecided;
     if (!positions_finite(c, x0) || !positions_finite(c, x1)) {
-        found(r, QPC_FOUND_UNDECIDED, &(edge){0}, 0, 0, 0);
+        qpc_checker_found(r, QPC_FOUND_UNDECIDED, &(edge){0}, 0, 0, 0);
     } else {
         for (int32_t i = 0; i < c->edge_count; i++) {
             box_empty(&c->swept[i]);
@@ -628,8 +568,15 @@ static bool check(qpc_checker *c, bool moving, const double *x0, const double *x
             box_point(&c->swept[i], x0 + 3 * (int64_t)c->edges[i].other);
             box_point(&c->swept[i], x1 + 3 * (int64_t)c->edges[i].other);
         }
+        for (int32_t i = 0; i < c->body_count; i++) {
+            const qpc_checker_body *b = &c->bodies[i];
+            if (b->triangles == NULL || b->triangle_count == 0 || (c->grid_ready[i] && !b->moves)) continue;
+            if (!qpc_checker_grid(b, &c->grids[i], x0, x1)) abort();
+            c->grid_ready[i] = true;
+        }
         chains_against_meshes(c, moving, x0, x1, r);
         chains_against_chains(c, moving, x0, x1, r);
+        qpc_checker_meshes(c, moving, x0, x1, r);
     }
     r->states++;
     if (moving) r->motions++;

@@ -8,8 +8,10 @@
 /// leaves is decided exactly (exact.h). There is no tolerance: touching counts as a crossing.
 ///
 /// What is tested: chain edges against triangles (vertex-triangle and edge-edge over the motion, edge
-/// through triangle at the end), chain edges against chain edges that share no node (centre lines).
-/// Meshes are not tested against each other. One thread at a time. Memory by malloc, not base/mem, so
+/// through triangle at the end), chain edges against chain edges that share no node (centre lines), and
+/// deforming meshes against themselves and all other meshes (vertex-triangle both ways and edge-edge of
+/// features that share no vertex, edge through triangle at the end). Meshes that do not deform are not
+/// tested against each other. One thread at a time. Memory by malloc, not base/mem, so
 /// that counting and failing the engine's allocations is not disturbed.
 #ifndef QPC_TESTS_SUPPORT_CHECKER_H
 #define QPC_TESTS_SUPPORT_CHECKER_H
@@ -24,9 +26,12 @@ typedef struct qpc_checker_body {
     const int32_t *triangles; // (triangle_count x 3) local node numbers, copied; NULL: a chain
     int32_t triangle_count;
     bool moves;                // false: positions never change after creation
+    bool deforms;              // mesh: also tested against itself and other meshes
+    const double *rest;        // deforming mesh: (node_count x 3) rest shape, copied; NULL: as at creation
     double radius;             // half thickness, m
     const double *rest_length; // chain: (node_count - 1) m, copied; NULL: lengths at creation
-    double self_exclusion;     // chain: m along the rest shape; < 0: pi (r + r) / 2
+    double self_exclusion;     // m along the rest shape; < 0: pi (r + r) / 2. Of a mesh, pairs of which two
+                               // vertices are nearer in a straight line at rest have no thickness here
 } qpc_checker_body;
 
 enum { QPC_FINDINGS_MAX = 16 };

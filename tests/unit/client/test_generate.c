@@ -151,6 +151,34 @@ static void the_demo_funnel_is_the_one_of_the_notes(void **state) {
     qpc_mesh_data_fini(&mesh);
 }
 
+static void a_grid_has_even_vertices_and_faces_along_its_axis(void **state) {
+    (void)state;
+    static const char *const axes[] = {"x", "y", "z"};
+    for (int axis = 0; axis < 3; axis++)
+        for (int alternate = 0; alternate < 2; alternate++) {
+            char json[160];
+            snprintf(json, sizeof json, "{\"kind\": \"grid\", \"columns\": 5, \"rows\": 3, \"width\": 2, \"depth\": 1, "
+                                        "\"axis\": \"%s\", \"alternate\": %s}", axes[axis], alternate ? "true" : "false");
+            qpc_mesh_data mesh = make(json);
+            assert_int_equal(mesh.vertex_count, 15);
+            assert_int_equal(mesh.element_count, 16);
+            int u = axis == 0 ? 1 : 0, v = axis == 2 ? 1 : 2; // columns run along x (y), rows along z (y)
+            for (int i = 0; i < 15; i++) {
+                assert_near(mesh.vertices[3 * i + u], 0.5 * (i % 5) - 1, 1e-15);
+                assert_near(mesh.vertices[3 * i + v], 0.5 * (i / 5) - 0.5, 1e-15);
+                assert_near(mesh.vertices[3 * i + axis], 0, 0);
+            }
+            for (int t = 0; t < 16; t++) { // all of one area, all facing along the axis
+                const double *p[3];
+                for (int k = 0; k < 3; k++) p[k] = mesh.vertices + 3 * mesh.elements[3 * t + k];
+                int a = (axis + 1) % 3, b = (axis + 2) % 3;
+                double area = (p[1][a] - p[0][a]) * (p[2][b] - p[0][b]) - (p[1][b] - p[0][b]) * (p[2][a] - p[0][a]);
+                assert_near(area, 0.25, 1e-15);
+            }
+            qpc_mesh_data_fini(&mesh);
+        }
+}
+
 static void every_possible_count_is_hit_exactly(void **state) {
     (void)state;
     static const struct {
@@ -313,6 +341,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_demo_sheave_is_the_one_of_the_notes),
         cmocka_unit_test(the_demo_funnel_is_the_one_of_the_notes),
+        cmocka_unit_test(a_grid_has_even_vertices_and_faces_along_its_axis),
         cmocka_unit_test(every_possible_count_is_hit_exactly),
         cmocka_unit_test(cylinders_have_the_volume_of_their_prism),
         cmocka_unit_test(tubes_are_open_and_may_have_an_odd_count),

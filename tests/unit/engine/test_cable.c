@@ -15,7 +15,7 @@ static double uniform(void) {
 // Two cables: nodes 0-3 and 4-5.
 static const int32_t node[] = {0, 1, 2, 4};
 static const double stiffness[] = {1000, 2500, 50, 7}, rest[] = {0.5, 0.7, 0.4, 1.2};
-static const qpc_springs springs = {4, node, stiffness, rest};
+static const qpc_springs springs = {4, node, stiffness, rest, NULL, NULL};
 
 static void place(double *x, double spacing) {
     for (int32_t i = 0; i < NODES; i++) {
@@ -57,7 +57,7 @@ static void forces_are_internal_and_tension_is_their_size(void **state) {
     // A stretched spring pulls its ends together.
     double apart[6] = {0, 0, 0, 2, 0, 0}, g[6] = {0};
     const int32_t first[] = {0};
-    qpc_springs one = {1, first, stiffness, rest};
+    qpc_springs one = {1, first, stiffness, rest, NULL, NULL};
     qpc_springs_force(&one, apart, g);
     assert_near(g[0], 1500, 1e-9);
     assert_near(g[3], -1500, 1e-9);
@@ -115,7 +115,7 @@ static void a_spring_of_no_length_stays_finite(void **state) {
     (void)state;
     double x[6] = {1, 2, 3, 1, 2, 3}, f[6] = {0}, v[6] = {1}, Hv[6] = {0}, tension;
     const int32_t first[] = {0};
-    qpc_springs one = {1, first, stiffness, rest};
+    qpc_springs one = {1, first, stiffness, rest, NULL, NULL};
     qpc_linsys K = {0};
     qpc_error err = {0};
     assert_ok(qpc_linsys_resize(&K, 6, 5, &err), &err);
@@ -138,7 +138,7 @@ static void two_particles_follow_the_oracle(void **state) {
     double x[6] = {oracle_setup(&o, "x1_m"), 0, 0, oracle_setup(&o, "x2_m"), 0, 0};
     double v[6] = {oracle_setup(&o, "v1_m_s"), 0, 0, oracle_setup(&o, "v2_m_s"), 0, 0};
     const int32_t first[] = {0};
-    qpc_springs one = {1, first, &k, &l0};
+    qpc_springs one = {1, first, &k, &l0, NULL, NULL};
     qpc_linsys K = {0};
     qpc_error err = {0};
     assert_ok(qpc_linsys_resize(&K, 6, 5, &err), &err);

@@ -274,7 +274,7 @@ static void a_strain_limit_follows_the_oracle(void **state) {
     weigh(&s, 0, -g, 0);
     qpc_linsys_add(&s.K, 1, 1, dt * dt * k);
     s.b[1] += dt * (k * (l - l0) + dt * k * v);
-    assert_ok(qpc_rows_add_strain(&s.rows, &s.frame, 0, v3(0, 1, 0), true, limit, 5, 0, &err),
+    assert_ok(qpc_rows_add_strain(&s.rows, &s.frame, 0, 1, v3(0, 1, 0), true, limit, 5, 0, &err),
               &err);
     assert_int_equal(s.rows.priority[0], 2);
     solve(&s);
@@ -305,7 +305,7 @@ static void a_lower_strain_limit_holds_a_spring_open(void **state) {
     s.v[0] = 4;
     s.v[3] = -1;
     // n from node 1 to node 0
-    assert_ok(qpc_rows_add_strain(&s.rows, &s.frame, 0, v3(-1, 0, 0), false, 0.98, 5, 0, &err),
+    assert_ok(qpc_rows_add_strain(&s.rows, &s.frame, 0, 1, v3(-1, 0, 0), false, 0.98, 5, 0, &err),
               &err);
     weigh(&s, 0, 0, 0);
     solve(&s);
@@ -325,7 +325,7 @@ static void fixed_points_follow_the_oracle(void **state) {
     double dt = oracle_setup(&o, "dt_s"), want[2], tolerance;
     const double mass[2] = {oracle_setup(&o, "mass1_kg"), oracle_setup(&o, "mass2_kg")};
     const int32_t first[] = {0};
-    const qpc_springs spring = {1, first, &k, &l0};
+    const qpc_springs spring = {1, first, &k, &l0, NULL, NULL};
     scene_init(&s, 2, mass, dt);
     s.x[0] = oracle_setup(&o, "x1_m");
     s.x[3] = oracle_setup(&o, "x2_m");
@@ -364,7 +364,7 @@ static void a_spring_on_a_fixed_point_follows_backward_euler(void **state) {
            tolerance;
     const double mass[2] = {0.7, oracle_setup(&o, "mass_kg")};
     const int32_t first[] = {0};
-    const qpc_springs spring = {1, first, &k, &l0};
+    const qpc_springs spring = {1, first, &k, &l0, NULL, NULL};
     scene_init(&s, 2, mass, dt);
     s.x[0] = -1; // rest position of the particle is then 0
     s.x[3] = oracle_setup(&o, "x0_m");
@@ -594,12 +594,12 @@ static void bad_input_is_refused_and_leaves_the_rows(void **state) {
     contact.node[1] = 2;
     assert_fails(qpc_rows_add_contact(&s.rows, &s.frame, &contact, 0, 0, 0, &err), QPC_ERR_INTERNAL,
                  &err, "node 2");
-    assert_fails(qpc_rows_add_strain(&s.rows, &s.frame, 1, v3(1, 0, 0), true, 1, 0, 0, &err),
+    assert_fails(qpc_rows_add_strain(&s.rows, &s.frame, 1, 2, v3(1, 0, 0), true, 1, 0, 0, &err),
                  QPC_ERR_INTERNAL, &err, "node 2");
     assert_fails(qpc_rows_add_fixed(&s.rows, &s.frame, 1, v3(0, 0, 0), &err), QPC_ERR_INTERNAL,
                  &err, "no unknowns");
     assert_fails(
-        qpc_rows_add_strain(&s.rows, &s.frame, 0, v3(1, 0, 0), true, (double)INFINITY, 0, 0, &err),
+        qpc_rows_add_strain(&s.rows, &s.frame, 0, 1, v3(1, 0, 0), true, (double)INFINITY, 0, 0, &err),
         QPC_ERR_NUMERIC, &err, "finite");
     assert_int_equal(s.rows.m, 1);
     assert_int_equal(s.rows.nnz, 1);
