@@ -1,13 +1,13 @@
 /// Coulomb friction in algebraic form, u = W r + q: the public entry, its residuals, and the order
 /// of methods.
 ///
-/// Exact: Newton from the warm start; sweeps and Newton in turn; then interior point with De
-/// Saxce's fixed point, Newton whenever two more digits are gained; then the same with De Saxce's
-/// derivative; then the fixed point with its convex problems solved to the end; then many more
-/// sweeps; then the interior point from other starting points. Every iterate is judged by the
-/// natural residual alone and the best is returned. The residuals of a report are computed from W,
-/// q and r as they came in. Worker thread of the world; memory from the arena: two to four dense
-/// matrices of the order of the problem.
+/// Exact: Newton from the warm start; then interior point with De Saxce's fixed point, Newton
+/// whenever two more digits are gained; then sweeps and Newton in turn; the interior point with De
+/// Saxce's derivative; the fixed point with its convex problems solved to the end; many more sweeps;
+/// and the interior point from other starting points. Every iterate is judged by the natural
+/// residual alone and the best is returned. The residuals of a report are computed from W, q and r
+/// as they came in. Worker thread of the world; memory from the arena: two to four dense matrices
+/// of the order of the problem.
 #include "engine/solver/cones.h"
 
 #include <float.h>
@@ -62,7 +62,7 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, double fol
     return status;
 }
 
-/// What is tried before a start of the interior point: sweeps before the first; before the third
+/// What is tried before a start of the interior point: sweeps before the second; before the third
 /// the fixed point solved to the end, the more damped the longer, then many more sweeps.
 static qpc_status between(const qpc_cone_problem *p, int32_t place, double tolerance,
                           int32_t max_steps, qpc_arena *arena, best *found, int32_t *ret_outers,
@@ -72,7 +72,7 @@ static qpc_status between(const qpc_cone_problem *p, int32_t place, double toler
         int32_t most;
     } tries[] = {{0.5, 45}, {0.2, 60}, {1, 30}};
     double enough = 0.9 * tolerance;
-    if (place == 0)
+    if (place == 1)
         return qpc_cone_sweep(p, FIRST_ROUNDS, SWEEPS, FINE, enough, arena, found->x, &found->norm,
                               ret_outers, ret_newton, err);
     if (place != FOLLOWED) return QPC_OK;
