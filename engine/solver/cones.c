@@ -3,11 +3,11 @@
 ///
 /// Exact: Newton from the warm start; then interior point with De Saxce's fixed point, Newton
 /// whenever two more digits are gained; then sweeps and Newton in turn; the interior point with De
-/// Saxce's derivative; the fixed point with its convex problems solved to the end; many more sweeps;
-/// and the interior point from other starting points. Every iterate is judged by the natural
-/// residual alone and the best is returned. The residuals of a report are computed from W, q and r
-/// as they came in. Worker thread of the world; memory from the arena: two to four dense matrices
-/// of the order of the problem.
+/// Saxce's derivative; the fixed point with its convex problems solved to the end; many more
+/// sweeps; and the interior point from other starting points. Every iterate is judged by the
+/// natural residual alone and the best is returned. The residuals of a report are computed from W,
+/// q and r as they came in. Worker thread of the world; memory from the arena: two to four dense
+/// matrices of the order of the problem.
 #include "engine/solver/cones.h"
 
 #include <float.h>
@@ -16,6 +16,7 @@
 
 enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30, SMALL = 60 };
 enum { FOLLOWED = 2, ROUND_SIZE = 400, SWEEPS = 250, FIRST_ROUNDS = 8, MANY_ROUNDS = 40 };
+enum { OWN_BOUND = 8000 };
 
 /// What Newton aims at beyond the tolerance: sticking contacts stand still to round-off.
 static const double FINE = 1e-15;
@@ -41,11 +42,14 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, double fol
     qpc_status status = qpc_interior_init(&interior, p, start, follow, arena, err);
     bool stuck = false;
     for (double target = 1e-4; status == QPC_OK && target > 1e-15; target *= 1e-2) {
+        int32_t rest = max_steps - *ret_newton - *ret_outers;
+        if (rest < interior.most) interior.most = rest;
         status = qpc_interior_run(&interior, p, target, arena, x, &stuck, err);
         if (status != QPC_OK) break;
         keep(found, x, interior.best);
         double norm = DBL_MAX;
-        int32_t left = max_steps - *ret_newton;
+        int32_t left = max_steps - *ret_newton - *ret_outers - interior.iterations;
+        if (left <= 0) break;
         status = qpc_cone_newton(p, FINE, tolerance, stuck || target < 1e-7,
                                  left < POLISH_STEPS ? left : POLISH_STEPS, arena, x, &norm,
                                  ret_newton, err);
@@ -53,7 +57,7 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, double fol
         keep(found, x, norm);
         // A little beyond the tolerance while it is cheap: the report measures in the units that
         // came in.
-        if (found->norm <= 0.1 * tolerance || stuck || *ret_newton >= max_steps) break;
+        if (found->norm <= 0.1 * tolerance || stuck) break;
         while (target > interior.best) target *= 1e-2;
         target *= 1e2;
     }
@@ -73,21 +77,21 @@ static qpc_status between(const qpc_cone_problem *p, int32_t place, double toler
     } tries[] = {{0.5, 45}, {0.2, 60}, {1, 30}};
     double enough = 0.9 * tolerance;
     if (place == 1)
-        return qpc_cone_sweep(p, FIRST_ROUNDS, SWEEPS, FINE, enough, arena, found->x, &found->norm,
-                              ret_outers, ret_newton, err);
+        return qpc_cone_sweep(p, FIRST_ROUNDS, SWEEPS, FINE, enough, max_steps, arena, found->x,
+                              &found->norm, ret_outers, ret_newton, err);
     if (place != FOLLOWED) return QPC_OK;
     // Outer steps of a large problem take too long.
     int32_t limit = p->size <= ROUND_SIZE ? 1000 : 12;
     qpc_status status = QPC_OK;
     for (size_t i = 0; i < sizeof tries / sizeof *tries && status == QPC_OK; i++) {
-        if (found->norm <= enough || *ret_newton >= max_steps) return status;
-        status = qpc_cone_fixed_point(p, tries[i].damping,
-                                      tries[i].most < limit ? tries[i].most : limit, FINE, enough,
-                                      arena, found->x, &found->norm, ret_outers, ret_newton, err);
+        int32_t most = tries[i].most < limit ? tries[i].most : limit;
+        if (found->norm <= enough) return status;
+        status = qpc_cone_fixed_point(p, tries[i].damping, most, FINE, enough, max_steps, arena,
+                                      found->x, &found->norm, ret_outers, ret_newton, err);
     }
-    if (status != QPC_OK || found->norm <= enough || *ret_newton >= max_steps) return status;
-    return qpc_cone_sweep(p, MANY_ROUNDS, 2 * SWEEPS, FINE, enough, arena, found->x, &found->norm,
-                          ret_outers, ret_newton, err);
+    if (status != QPC_OK || found->norm <= enough) return status;
+    return qpc_cone_sweep(p, MANY_ROUNDS, 2 * SWEEPS, FINE, enough, max_steps, arena, found->x,
+                          &found->norm, ret_outers, ret_newton, err);
 }
 
 qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t max_steps,
@@ -105,16 +109,17 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     for (size_t i = 0; i < size; i++) warm = warm || x[i] != 0;
     double norm = DBL_MAX;
     int32_t steps = warm ? WARM_STEPS : COLD_STEPS;
-    if (max_steps <= 0) max_steps = 1000;
+    if (max_steps <= 0) max_steps = OWN_BOUND;
     qpc_status status =
         qpc_cone_newton(p, FINE, tolerance, warm || p->size <= SMALL,
                         steps < max_steps ? steps : max_steps, arena, x, &norm, ret_newton, err);
     if (status == QPC_OK) keep(&found, x, norm);
     for (size_t s = 0; s < sizeof starts / sizeof *starts && status == QPC_OK; s++) {
-        if (found.norm <= 0.9 * tolerance || *ret_newton >= max_steps) break;
+        if (found.norm <= 0.9 * tolerance || *ret_newton + *ret_outers >= max_steps) break;
         status = between(p, (int32_t)s, tolerance, max_steps, arena, &found, ret_outers, ret_newton,
                          err);
         if (found.norm <= 0.9 * tolerance || status != QPC_OK) break;
+        if (*ret_newton + *ret_outers >= max_steps) break;
         status = from_start(p, starts[s].start, starts[s].follow, tolerance, max_steps, arena, x,
                             &found, ret_outers, ret_newton, err);
     }

@@ -66,11 +66,11 @@ typedef struct qpc_interior {
     double follow, *slide; // (count) |y_T| as taken
     double *x, *y;         // (size) in the cones' own metric
     double gap, residual;
-    int32_t iterations, idle;
-    double best;     // least natural residual so far, of
-    double *best_x;  // (size), in the problem's metric
-    double *matrix;  // (size x size) D^-1 A D^-1 + H^2
-    double *inverse; // (size) 1 / D, D = (mu, 1, 1) on contacts
+    int32_t iterations, idle, most; // most: may be lowered
+    double best;                    // least natural residual so far, of
+    double *best_x;                 // (size), in the problem's metric
+    double *matrix;                 // (size x size) D^-1 A D^-1 + H^2
+    double *inverse;                // (size) 1 / D, D = (mu, 1, 1) on contacts
     int *pivots;
 } qpc_interior;
 qpc_status qpc_interior_init(qpc_interior *interior, const qpc_cone_problem *problem, double start,
@@ -83,19 +83,20 @@ qpc_status qpc_interior_run(qpc_interior *interior, const qpc_cone_problem *prob
 qpc_status qpc_interior_converge(qpc_interior *interior, const qpc_cone_problem *problem,
                                  qpc_arena *arena, double *x, qpc_error *err);
 /// De Saxce's fixed point with its convex problems solved to the end, moving by `damping` of the
-/// way, where the above go round in circles. x: best iterate in and out; counts are added to.
+/// way, where the above go round in circles. x: best iterate in and out. The counts are added to;
+/// their sum ends it at max_steps.
 qpc_status qpc_cone_fixed_point(const qpc_cone_problem *problem, double damping, int32_t most,
-                                double goal, double tolerance, qpc_arena *arena, double *x,
-                                double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
-                                qpc_error *err);
-/// Rounds of sweeps, from zero, Newton after each. As above.
+                                double goal, double tolerance, int32_t max_steps, qpc_arena *arena,
+                                double *x, double *ret_norm, int32_t *ret_outers,
+                                int32_t *ret_newton, qpc_error *err);
+/// Rounds of sweeps (an outer step each), from zero, Newton after each. As above.
 qpc_status qpc_cone_sweep(const qpc_cone_problem *problem, int32_t rounds, int32_t sweeps,
-                          double goal, double tolerance, qpc_arena *arena, double *x,
-                          double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
+                          double goal, double tolerance, int32_t max_steps, qpc_arena *arena,
+                          double *x, double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
                           qpc_error *err);
 
-/// All of it: Newton from x, then interior point and Newton in turn. x: warm start in, best iterate
-/// out.
+/// All of it: Newton from x, then interior point and Newton in turn, max_steps of both together at
+/// most (0: own bound). x: warm start in, best iterate out.
 qpc_status qpc_cone_solve(const qpc_cone_problem *problem, double tolerance, int32_t max_steps,
                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
                           int32_t *ret_newton, qpc_error *err);

@@ -19,21 +19,22 @@ static void keep(const double *x, double norm, size_t size, double *best, double
 }
 
 static qpc_status solve_convex(const qpc_cone_problem *p, const double *g, qpc_arena *arena,
-                               double *x, qpc_error *err) {
+                               double *x, int32_t *ret_outers, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_interior interior;
     qpc_status status = qpc_interior_init(&interior, p, 1, 1, arena, err);
     if (status == QPC_OK) memcpy(interior.slide, g, (size_t)p->count * sizeof *g);
     interior.held = true;
     if (status == QPC_OK) status = qpc_interior_converge(&interior, p, arena, x, err);
+    *ret_outers += interior.iterations;
     qpc_arena_rewind(arena, mark);
     return status;
 }
 
 qpc_status qpc_cone_fixed_point(const qpc_cone_problem *p, double damping, int32_t most,
-                                double goal, double tolerance, qpc_arena *arena, double *x,
-                                double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
-                                qpc_error *err) {
+                                double goal, double tolerance, int32_t max_steps, qpc_arena *arena,
+                                double *x, double *ret_norm, int32_t *ret_outers,
+                                int32_t *ret_newton, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t size = (size_t)p->size;
     double *slow = qpc_arena_array(arena, size, sizeof *slow),
@@ -49,9 +50,9 @@ qpc_status qpc_cone_fixed_point(const qpc_cone_problem *p, double damping, int32
     double least = natural.norm;
     for (int32_t k = 0; k < p->count; k++) g[k] = 0;
     for (int32_t outer = 0; outer < most && least > tolerance; outer++) {
-        status = solve_convex(p, g, arena, slow, err);
+        if (*ret_outers + *ret_newton >= max_steps) break;
+        status = solve_convex(p, g, arena, slow, ret_outers, err);
         if (status != QPC_OK) break;
-        ++*ret_outers;
         qpc_natural_map(p, slow, &natural);
         keep(slow, natural.norm, size, x, &least);
         for (int32_t k = 0; k < p->count; k++) {
@@ -62,9 +63,12 @@ qpc_status qpc_cone_fixed_point(const qpc_cone_problem *p, double damping, int32
         }
         if (outer % NEWTON_EVERY != NEWTON_EVERY - 1) continue;
         double norm = DBL_MAX;
+        int32_t left = max_steps - *ret_outers - *ret_newton;
+        if (left <= 0) break;
         memcpy(fast, slow, size * sizeof *fast);
-        status = qpc_cone_newton(p, goal, tolerance, true, NEWTON_STEPS, arena, fast, &norm,
-                                 ret_newton, err);
+        status =
+            qpc_cone_newton(p, goal, tolerance, true, left < NEWTON_STEPS ? left : NEWTON_STEPS,
+                            arena, fast, &norm, ret_newton, err);
         if (status != QPC_OK) break;
         keep(fast, norm, size, x, &least);
     }

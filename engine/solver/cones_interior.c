@@ -122,7 +122,8 @@ qpc_status qpc_interior_init(qpc_interior *in, const qpc_cone_problem *p, double
                              double follow, qpc_arena *arena, qpc_error *err) {
     size_t n = (size_t)p->size;
     bool derivative = follow == 0;
-    *in = (qpc_interior){.derivative = derivative, .follow = follow, .best = DBL_MAX};
+    *in = (qpc_interior){
+        .derivative = derivative, .follow = follow, .most = MAX_ITERATIONS, .best = DBL_MAX};
     in->slide = qpc_arena_array(arena, (size_t)p->count, sizeof *in->slide);
     in->x = qpc_arena_array(arena, n, sizeof *in->x);
     in->y = qpc_arena_array(arena, n, sizeof *in->y);
@@ -319,7 +320,7 @@ qpc_status qpc_interior_run(qpc_interior *in, const qpc_cone_problem *p, double 
     qpc_cone_set_up();
     *ret_stuck = false;
     while (in->best > target) {
-        if (in->iterations >= MAX_ITERATIONS || in->idle >= IDLE_LIMIT || !iterate(in, p, &s)) {
+        if (in->iterations >= in->most || in->idle >= IDLE_LIMIT || !iterate(in, p, &s)) {
             *ret_stuck = true;
             break;
         }

@@ -97,8 +97,9 @@ static void keep(const double *x, double norm, size_t size, double *best, double
 }
 
 qpc_status qpc_cone_sweep(const qpc_cone_problem *p, int32_t rounds, int32_t sweeps, double goal,
-                          double tolerance, qpc_arena *arena, double *x, double *ret_norm,
-                          int32_t *ret_outers, int32_t *ret_newton, qpc_error *err) {
+                          double tolerance, int32_t max_steps, qpc_arena *arena, double *x,
+                          double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
+                          qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t size = (size_t)p->size;
     double *slow = qpc_arena_array(arena, size, sizeof *slow);
@@ -115,6 +116,7 @@ qpc_status qpc_cone_sweep(const qpc_cone_problem *p, int32_t rounds, int32_t swe
     double least = natural.norm;
     memset(slow, 0, size * sizeof *slow);
     for (int32_t round = 0; round < rounds && least > tolerance; round++) {
+        if (*ret_outers + *ret_newton >= max_steps) break;
         for (int32_t s = 0; s < sweeps; s++)
             for (int32_t k = 0; k < p->count; k++)
                 visit(p, &rows, s % 2 == 0 ? k : p->count - 1 - k, slow);
@@ -123,9 +125,11 @@ qpc_status qpc_cone_sweep(const qpc_cone_problem *p, int32_t rounds, int32_t swe
         if (!(natural.norm < DBL_MAX)) break;
         keep(slow, natural.norm, size, x, &least);
         double norm = DBL_MAX;
+        int32_t left = max_steps - *ret_outers - *ret_newton;
         memcpy(fast, slow, size * sizeof *fast);
-        status = qpc_cone_newton(p, goal, tolerance, round % 4 == 3, NEWTON_STEPS, arena, fast,
-                                 &norm, ret_newton, err);
+        status = qpc_cone_newton(p, goal, tolerance, round % 4 == 3,
+                                 left < NEWTON_STEPS ? left : NEWTON_STEPS, arena, fast, &norm,
+                                 ret_newton, err);
         if (status != QPC_OK) break;
         keep(fast, norm, size, x, &least);
     }

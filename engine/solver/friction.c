@@ -246,7 +246,7 @@ static qpc_status solve_set(friction_job *job, double *r, double *ret_norm, doub
     qpc_cone_scale(&p, NULL);
     for (int32_t k = 0; k < p.count; k++)
         for (int32_t i = p.at[k]; i < p.at[k + 1]; i++) r[i] /= p.root[k] * p.scale;
-    int32_t left = job->most > 0 ? job->most - job->found.newton : 0;
+    int32_t left = job->most > 0 ? job->most - job->found.newton - job->found.outers : 0;
     if (job->most > 0 && left <= 0) left = 1;
     status = qpc_cone_solve(&p, job->tolerance, left, job->arena, r, ret_norm, &job->found.outers,
                             &job->found.newton, err);

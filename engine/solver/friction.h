@@ -33,7 +33,8 @@ typedef struct qpc_friction {
 typedef struct qpc_friction_options {
     qpc_friction_mode mode;
     double tolerance;       // natural residual, dimensionless (0: 1e-9 exact, 1e-3 staggered)
-    int32_t max_iterations; // staggered: alternations (0: 50); exact: Newton steps (0: own bound)
+    int32_t max_iterations; // staggered: alternations (0: 50); exact: Newton and interior-point
+                            // steps (0: own bound)
 } qpc_friction_options;
 
 /// natural = |r - P(r - rho (u + mu |u_T| e_N))|, weighted by rho^-1/2, over S = sqrt(sum rho

@@ -260,6 +260,30 @@ static void units_do_not_matter(void **state) {
     }
 }
 
+static void a_budget_is_kept(void **state) {
+    (void)state;
+    cones_file f;
+    load("own_wall4x4", &f);
+    double *r = calloc(3 * (size_t)f.cones.count, sizeof *r), last = HUGE_VAL;
+    for (int32_t most = 1; most <= 64; most *= 2) {
+        qpc_error err = {0};
+        qpc_friction_report report;
+        qpc_friction_options options = {.mode = QPC_FRICTION_EXACT, .max_iterations = most};
+        memset(r, 0, 3 * (size_t)f.cones.count * sizeof *r);
+        assert_ok(qpc_solve_cones(&f.cones, &options, &arena, r, &report, &err), &err);
+        qpc_arena_reset(&arena);
+        if (report.iterations > most || report.iterations < 1)
+            fail_msg("%d steps of %d", report.iterations, most);
+        assert_near(cones_natural(&f.cones, r), report.natural, 0.01 * report.natural + 1e-14);
+        assert_true(report.natural <=
+                    last * 1.0001); // the best iterate: more steps are never worse
+        last = report.natural;
+    }
+    assert_true(last <= 1e-9);
+    free(r);
+    cones_close(&f);
+}
+
 typedef struct job {
     const qpc_cones *cones;
     double r[N];
@@ -362,6 +386,7 @@ int main(void) {
         cmocka_unit_test(random_problems_agree_with_gauss_seidel),
         cmocka_unit_test(hyperstatic_and_sliding_random_problems_converge),
         cmocka_unit_test(units_do_not_matter),
+        cmocka_unit_test(a_budget_is_kept),
         cmocka_unit_test(threads_get_the_same_bits),
         cmocka_unit_test(bad_input_is_refused),
         cmocka_unit_test(nothing_to_do_gives_zero),
