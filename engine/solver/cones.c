@@ -2,10 +2,12 @@
 /// of methods.
 ///
 /// Exact: Newton from the warm start; then interior point with De Saxce's fixed point, Newton
-/// whenever two more digits are gained; then the same with De Saxce's derivative; then both from
-/// other starting points. Every iterate is judged by the natural residual alone and the best is
-/// returned. The residuals of a report are computed from W, q and r as they came in. Worker thread
-/// of the world; memory from the arena: two to four dense matrices of the order of the problem.
+/// whenever two more digits are gained; then sweeps and Newton in turn; the interior point with De
+/// Saxce's derivative; the fixed point with its convex problems solved to the end; many more
+/// sweeps; and the interior point from other starting points. Every iterate is judged by the
+/// natural residual alone and the best is returned. The residuals of a report are computed from W,
+/// q and r as they came in. Worker thread of the world; memory from the arena: two to four dense
+/// matrices of the order of the problem.
 #include "engine/solver/cones.h"
 
 #include <float.h>
@@ -13,6 +15,8 @@
 #include <string.h>
 
 enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30, SMALL = 60 };
+enum { FOLLOWED = 2, ROUND_SIZE = 400, SWEEPS = 250, FIRST_ROUNDS = 8, MANY_ROUNDS = 40 };
+enum { OWN_BOUND = 8000 };
 
 /// What Newton aims at beyond the tolerance: sticking contacts stand still to round-off.
 static const double FINE = 1e-15;
@@ -62,6 +66,34 @@ static qpc_status from_start(const qpc_cone_problem *p, double start, double fol
     return status;
 }
 
+/// What is tried before a start of the interior point: sweeps before the second; before the third
+/// the fixed point solved to the end, the more damped the longer, then many more sweeps.
+static qpc_status between(const qpc_cone_problem *p, int32_t place, double tolerance,
+                          int32_t max_steps, qpc_arena *arena, best *found, int32_t *ret_outers,
+                          int32_t *ret_newton, qpc_error *err) {
+    static const struct {
+        double damping;
+        int32_t most;
+    } tries[] = {{0.5, 45}, {0.2, 60}, {1, 30}};
+    double enough = 0.9 * tolerance;
+    if (place == 1)
+        return qpc_cone_sweep(p, FIRST_ROUNDS, SWEEPS, FINE, enough, max_steps, arena, found->x,
+                              &found->norm, ret_outers, ret_newton, err);
+    if (place != FOLLOWED) return QPC_OK;
+    // Outer steps of a large problem take too long.
+    int32_t limit = p->size <= ROUND_SIZE ? 1000 : 12;
+    qpc_status status = QPC_OK;
+    for (size_t i = 0; i < sizeof tries / sizeof *tries && status == QPC_OK; i++) {
+        int32_t most = tries[i].most < limit ? tries[i].most : limit;
+        if (found->norm <= enough) return status;
+        status = qpc_cone_fixed_point(p, tries[i].damping, most, FINE, enough, max_steps, arena,
+                                      found->x, &found->norm, ret_outers, ret_newton, err);
+    }
+    if (status != QPC_OK || found->norm <= enough) return status;
+    return qpc_cone_sweep(p, MANY_ROUNDS, 2 * SWEEPS, FINE, enough, max_steps, arena, found->x,
+                          &found->norm, ret_outers, ret_newton, err);
+}
+
 qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t max_steps,
                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
                           int32_t *ret_newton, qpc_error *err) {
@@ -77,13 +109,17 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     for (size_t i = 0; i < size; i++) warm = warm || x[i] != 0;
     double norm = DBL_MAX;
     int32_t steps = warm ? WARM_STEPS : COLD_STEPS;
-    if (max_steps <= 0) max_steps = 1500;
+    if (max_steps <= 0) max_steps = OWN_BOUND;
     qpc_status status =
         qpc_cone_newton(p, FINE, tolerance, warm || p->size <= SMALL,
                         steps < max_steps ? steps : max_steps, arena, x, &norm, ret_newton, err);
     if (status == QPC_OK) keep(&found, x, norm);
     for (size_t s = 0; s < sizeof starts / sizeof *starts && status == QPC_OK; s++) {
         if (found.norm <= 0.9 * tolerance || *ret_newton + *ret_outers >= max_steps) break;
+        status = between(p, (int32_t)s, tolerance, max_steps, arena, &found, ret_outers, ret_newton,
+                         err);
+        if (found.norm <= 0.9 * tolerance || status != QPC_OK) break;
+        if (*ret_newton + *ret_outers >= max_steps) break;
         status = from_start(p, starts[s].start, starts[s].follow, tolerance, max_steps, arena, x,
                             &found, ret_outers, ret_newton, err);
     }

@@ -62,6 +62,7 @@ qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double 
 /// derivative.
 typedef struct qpc_interior {
     bool derivative, symmetric;
+    bool held;             // slide stays as it was set
     double follow, *slide; // (count) |y_T| as taken
     double *x, *y;         // (size) in the cones' own metric
     double gap, residual;
@@ -77,6 +78,22 @@ qpc_status qpc_interior_init(qpc_interior *interior, const qpc_cone_problem *pro
 /// Iterate until the natural residual of x (out) is <= target. *ret_stuck: it does not get further.
 qpc_status qpc_interior_run(qpc_interior *interior, const qpc_cone_problem *problem, double target,
                             qpc_arena *arena, double *x, bool *ret_stuck, qpc_error *err);
+
+/// One convex problem, with slide held, as far as doubles carry it. x: out.
+qpc_status qpc_interior_converge(qpc_interior *interior, const qpc_cone_problem *problem,
+                                 qpc_arena *arena, double *x, qpc_error *err);
+/// De Saxce's fixed point with its convex problems solved to the end, moving by `damping` of the
+/// way, where the above go round in circles. x: best iterate in and out. The counts are added to;
+/// their sum ends it at max_steps.
+qpc_status qpc_cone_fixed_point(const qpc_cone_problem *problem, double damping, int32_t most,
+                                double goal, double tolerance, int32_t max_steps, qpc_arena *arena,
+                                double *x, double *ret_norm, int32_t *ret_outers,
+                                int32_t *ret_newton, qpc_error *err);
+/// Rounds of sweeps (an outer step each), from zero, Newton after each. As above.
+qpc_status qpc_cone_sweep(const qpc_cone_problem *problem, int32_t rounds, int32_t sweeps,
+                          double goal, double tolerance, int32_t max_steps, qpc_arena *arena,
+                          double *x, double *ret_norm, int32_t *ret_outers, int32_t *ret_newton,
+                          qpc_error *err);
 
 /// All of it: Newton from x, then interior point and Newton in turn, max_steps of both together at
 /// most (0: own bound). x: warm start in, best iterate out.

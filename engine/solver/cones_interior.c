@@ -177,6 +177,8 @@ static double residuals(qpc_interior *in, const qpc_cone_problem *p, scratch *s)
             slide = sqrt(slide * slide + 1e-2 * gap);
             s->slope[i + 1] = in->y[i + 1] / slide;
             s->slope[i + 2] = in->y[i + 2] / slide;
+        } else if (in->held) {
+            slide = in->slide[k];
         } else {
             slide = in->slide[k] += in->follow * (slide - in->slide[k]);
         }
@@ -334,6 +336,22 @@ qpc_status qpc_interior_run(qpc_interior *in, const qpc_cone_problem *p, double 
         }
     }
     memcpy(x, in->best_x, (size_t)p->size * sizeof *x);
+    qpc_arena_rewind(arena, mark);
+    return QPC_OK;
+}
+
+qpc_status qpc_interior_converge(qpc_interior *in, const qpc_cone_problem *p, qpc_arena *arena,
+                                 double *x, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(arena);
+    scratch s;
+    if (!scratch_alloc(&s, p, arena)) {
+        qpc_arena_rewind(arena, mark);
+        return QPC_CONE_MEMORY(err, p);
+    }
+    qpc_cone_set_up();
+    while (in->iterations < MAX_ITERATIONS && iterate(in, p, &s))
+        if (in->gap <= 1e-18 && in->residual <= 1e-10) break;
+    for (int32_t i = 0; i < p->size; i++) x[i] = in->x[i] * in->inverse[i];
     qpc_arena_rewind(arena, mark);
     return QPC_OK;
 }
