@@ -272,7 +272,8 @@ static void cloth_hangs_over_a_cylinder(void **state) {
     simulation_start(&sim, "{'dt': 0.02, 'bodies': [{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid', 'columns': 13, 'width': 0.6}},"
                            "'position': [0, 0.256, 0], 'area_density': 0.2, 'membrane_stiffness': 200, 'radius': 0.004},"
                            "{'kind': 'static', 'mesh': {'generate': {'kind': 'cylinder', 'radius': 0.25, 'length': 1}}}]}");
-    run(&sim, 50, &w);
+    // An equilibrium that is not stable: the least difference between the sides grows tenfold in a dozen steps.
+    run(&sim, 20, &w);
     double last[3] = {0};
     for (int step = 0; step < 20; step++) {
         run(&sim, 1, &w);
