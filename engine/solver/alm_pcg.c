@@ -27,6 +27,8 @@ static const double RHO_GROWTH = 4, RHO_MOST = 1e4, STRIDE = 0.3; // STRIDE: of 
 // What is expected of either way: CG steps here, factorisations there, those being so much dearer than K's own.
 static const double STEPS = 200, FACTORS = 12, FILL = 1.5;
 
+static const double STRICTEST = 1e-8; // beyond, doubles do not go
+
 static double step_operations(const qpc_linsys *sys) {
     int64_t entries;
     (void)qpc_linsys_values(sys, &entries);
@@ -43,7 +45,8 @@ typedef struct pcg {
     const qpc_qp *qp;
     qpc_ssor ssor;
     double *x, *mu;                  // (3 count), (m) the caller's lambda
-    double *R, *u, *g, *Jd;          // (m)
+    double *R, *u, *g, *Jd, *answer; // (m)
+    double *r, *z;                   // (3 count) of a check
     uint8_t *active;                 // (m)
     int32_t *list, listed;           // active rows
     double *rd, *grad, *d, *Kd;      // (3 count)
@@ -62,8 +65,8 @@ static bool allocate(pcg *s, qpc_arena *arena) {
     double *memory = qpc_arena_array(arena, qpc_ssor_size(s->qp->sys->blocks->count), sizeof(double));
     if (memory == NULL) return false;
     qpc_ssor_init(&s->ssor, s->qp->sys->blocks, memory);
-    double *rows = qpc_arena_array(arena, 4 * m, sizeof(double));
-    double *columns = qpc_arena_array(arena, 5 * n, sizeof(double));
+    double *rows = qpc_arena_array(arena, 5 * m, sizeof(double));
+    double *columns = qpc_arena_array(arena, 7 * n, sizeof(double));
     s->active = qpc_arena_array(arena, m, 1);
     s->list = qpc_arena_array(arena, m, sizeof *s->list);
     if (rows == NULL || columns == NULL || s->active == NULL || s->list == NULL) return false;
@@ -71,11 +74,14 @@ static bool allocate(pcg *s, qpc_arena *arena) {
     s->u = rows + m;
     s->g = rows + 2 * m;
     s->Jd = rows + 3 * m;
+    s->answer = rows + 4 * m;
     s->x = columns;
     s->rd = columns + n;
     s->grad = columns + 2 * n;
     s->d = columns + 3 * n;
     s->Kd = columns + 4 * n;
+    s->r = columns + 5 * n;
+    s->z = columns + 6 * n;
     return true;
 }
 
@@ -201,9 +207,24 @@ static bool newton(pcg *s, double target, bool whole) {
     return true;
 }
 
-static void take_multipliers(pcg *s) {
+static void multipliers(const pcg *s, double *to) {
     for (int32_t i = 0; i < s->qp->m; i++)
-        s->mu[i] = s->work->kt2[i] > 0 && (s->qp->equality[i] || s->u[i] > 0) ? s->u[i] : 0;
+        to[i] = s->work->kt2[i] > 0 && (s->qp->equality[i] || s->u[i] > 0) ? s->u[i] : 0;
+}
+
+static void take_multipliers(pcg *s) {
+    multipliers(s, s->mu);
+}
+
+/// Whether x and the multipliers that u gives are an answer in the norm of K^-1; *strict: by how much less than that the
+/// gradient must be in the norm of the preconditioner, which sees little of what rows hold.
+static bool is_answer(pcg *s, const qpc_solver_options *options, double *strict) {
+    multipliers(s, s->answer);
+    qpc_residuals residuals = qpc_work_residuals(s->work, s->x, s->answer, s->r, s->z);
+    if (qpc_work_accepts(&residuals, options, 0.9)) return true;
+    double part = residuals.stat > 0 ? 0.3 * options->stat_tolerance / residuals.stat : 0.5;
+    *strict *= part > 0.5 ? 0.5 : part < 0.02 ? 0.02 : part;
+    return false;
 }
 
 /// mu <- (u)_+, and a larger rhoF if the energies of such updates hardly fall: rows that nearly depend on each
@@ -256,7 +277,8 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : NEWTON_MOST;
     bool first = start(&s, options->start); // warm: the last set whole, as u > 0 only says what this x would need
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
-    while (report->iterations < limit && report->cg_steps < budget) {
+    double strict = 1;
+    while (report->iterations < limit && report->cg_steps < budget && strict > STRICTEST) {
         bool fresh = update_active(&s, first) || s.renew;
         if (fresh && !precondition(&s)) break;
         s.renew = false;
@@ -266,10 +288,10 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         if (!isfinite(gradient)) break;
         state now = look(&s);
         bool good = now.natural <= 0.25 * options->residual_tolerance &&
-                    gradient <= 0.1 * options->stat_tolerance * scale;
+                    gradient <= 0.1 * strict * options->stat_tolerance * scale;
         if (good && options->exact)
             good = now.prim <= 0.25e-9 * scale && now.comp <= 0.25e-12 * scale * scale && gradient <= 0.1e-9 * scale;
-        if (good) {
+        if (good && is_answer(&s, options, &strict)) {
             take_multipliers(&s);
             report->outcome = QPC_OUTCOME_OPTIMAL;
             break;
