@@ -609,7 +609,9 @@ class Schema(unittest.TestCase):
     def test_mistakes_do_not_fit(self):
         good = json.loads((SCENES / "cylinder.json").read_text())
         for change in [{"gravty": [0, 0, 0]}, {"dt": 0}, {"gravity": [0, 1]}, {"bodies": []},
-                       {"solver": {"name": "best"}}, {"record": {"frames": -1}},
+                       {"solver": {"name": "best"}}, {"solver": {"friction": "on"}},
+                       {"contacts": {"friction": -1}}, {"contacts": {"restitution": 1.5}},
+                       {"contacts": {"pairs": [{"materials": ["a"]}]}}, {"record": {"frames": -1}},
                        {"bodies": [{"kind": "cable"}]},
                        {"bodies": [{"kind": "cloth", "radius": 0.1}]},
                        {"bodies": [{"kind": "cloth", "radius": 0.1, "mesh": {"file": "a.obj"}, "edges": 3}]},
@@ -635,27 +637,30 @@ class Schema(unittest.TestCase):
         """An unknown key is refused; so a scene with all keys of the schema at once must pass."""
         numbers = {"solver": {"name": "active-set", "budget": 1000, "newton": 3, "passes": 5, "halvings": 2,
                               "tolerance": 1e-7, "perturbation": -1, "reach": 1.2,
-                              "recovery_speed": 0.1},
+                              "recovery_speed": 0.1, "friction": "staggered", "friction_tolerance": 1e-6,
+                              "impact": "sequential"},
                    "record": {"enabled": True, "frames": 2, "precision": "float64",
                               "contacts": False, "diagnostics": True, "substeps": True,
                               "full": "drop"}}
         scene = {
             "name": "all", "start": "push-out", "start_push_limit": 0.05, "dt": 0.01, "gravity": [0, 0, -9], "integrator": "implicit-euler",
             **numbers,
+            "contacts": {"friction": 0.3, "restitution": 0.5, "pairs": [
+                {"materials": ["rope", "ice"], "friction": 0.02, "restitution": 0.1}]},
             "bodies": [
                 {"kind": "cable", "name": "c", "nodes": [[0, 0, 5], [0.1, 0, 5]],
                  "mass": {"all": 1, "first": 2, "last": 3}, "stiffness": 1e4, "rest_length": 0.1,
-                 "radius": 0.01, "velocity": [0, 0, 1], "self_exclusion": 0.03},
-                {"kind": "cloth", "name": "f", "mesh": {"generate": {"kind": "grid", "columns": 4, "rows": 3,
+                 "radius": 0.01, "velocity": [0, 0, 1], "self_exclusion": 0.03, "material": "rope"},
+                {"kind": "cloth", "name": "f", "material": "rope", "mesh": {"generate": {"kind": "grid", "columns": 4, "rows": 3,
                  "width": 1, "depth": 2, "alternate": False, "axis": "z"}}, "radius": 0.01, "scale": 2,
                  "position": [0, 0, 15], "rotation": [1, 0, 0, 0], "mass": 1, "stiffness": 100,
                  "bending_stiffness": 0.1, "velocity": [0, 0, 1], "self_exclusion": 0.03},
                 {"kind": "cloth", "name": "g", "mesh": {"generate": {"kind": "sheet", "width": 1, "depth": 1}},
                  "radius": 0.01, "area_density": 0.1, "membrane_stiffness": 100,
                  "nodes": [[0, 0, 20], [0, 0, 21], [1, 0, 20], [1, 0, 21]]},
-                {"kind": "static", "name": "s", "mesh": {"generate": {"kind": "box"}}, "radius": 0.1,
+                {"kind": "static", "name": "s", "material": "ice", "mesh": {"generate": {"kind": "box"}}, "radius": 0.1,
                  "position": [9, 0, 0], "rotation": [1, 0, 0, 0], "scale": 2},
-                {"kind": "kinematic", "name": "k", "mesh": {"generate": {"kind": "sphere"}},
+                {"kind": "kinematic", "name": "k", "material": "ice", "mesh": {"generate": {"kind": "sphere"}},
                  "radius": 0.1, "position": [0, 9, 0], "rotation": [1, 0, 0, 0], "scale": 0.5,
                  "velocity": [0, 0, 1], "angular_velocity": [0, 1, 0]}],
             "constraints": [{"kind": "fixed", "body": "c", "nodes": [0]},

@@ -63,6 +63,31 @@ static void numbers_out_of_range_are_refused_by_place(void **state) {
             QPC_ERR_INVALID, "not both");
 }
 
+#define ROPE "{'kind':'cable','material':'rope','nodes':[[0,0,0],[1,0,0]],'mass':1,'stiffness':1,'radius':0.1}"
+static void laws_of_contacts_are_read_by_pair(void **state) {
+    (void)state;
+    refused("{'bodies':[" ROPE "],'contacts':1}", QPC_ERR_INVALID, "contacts");
+    refused("{'bodies':[" ROPE "],'contacts':{'fricton':1}}", QPC_ERR_INVALID, "friction");
+    refused("{'bodies':[" ROPE "],'contacts':{'friction':-0.1}}", QPC_ERR_INVALID, "contacts.friction");
+    refused("{'bodies':[" ROPE "],'contacts':{'restitution':1.01}}", QPC_ERR_INVALID, "contacts.restitution");
+    refused("{'bodies':[" ROPE "],'contacts':{'pairs':[{'materials':['rope','ropes']}]}}", QPC_ERR_INVALID, "did you mean \"rope\"");
+    refused("{'bodies':[" ROPE "],'contacts':{'pairs':[{'materials':['rope']}]}}", QPC_ERR_INVALID, "contacts.pairs[0].materials");
+    refused("{'bodies':[" ROPE "],'contacts':{'pairs':[{'materials':['rope','rope'],'friction':101}]}}", QPC_ERR_INVALID,
+            "contacts.pairs[0].friction");
+    refused("{'bodies':[" ROPE "],'contacts':{'pairs':[{'materials':['rope','rope']},{'materials':['rope','rope']}]}}", QPC_ERR_EXISTS,
+            "contacts.pairs[1]");
+    refused("{'bodies':[" CABLE "],'contacts':{'pairs':[{'materials':['rope','rope']}]}}", QPC_ERR_INVALID, "no body");
+    refused("{'bodies':[{'kind':'cable','material':'','nodes':[[0,0,0]],'mass':1,'radius':0.1}]}", QPC_ERR_INVALID, "material");
+    refused("{'bodies':[" ROPE "],'solver':{'friction':'exat'}}", QPC_ERR_INVALID, "exact");
+    refused("{'bodies':[" ROPE "],'solver':{'impact':'both'}}", QPC_ERR_INVALID, "solver.impact");
+    refused("{'bodies':[" ROPE "],'solver':{'budget':-1}}", QPC_ERR_INVALID, "solver.budget");
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    assert_ok(world_of("{'bodies':[" ROPE "," CABLE "],'contacts':{'friction':0.3,'pairs':[{'materials':['rope','rope'],'restitution':0.5}]}}",
+                       &w, NULL, &err), &err);
+    qpc_world_destroy(w);
+}
+
 static void a_node_may_be_fixed_under_two_names(void **state) {
     (void)state;
     qpc_world *w = NULL;
@@ -190,6 +215,7 @@ int main(void) {
         cmocka_unit_test(a_scene_gives_its_bodies_in_order),
         cmocka_unit_test(unknown_keys_name_the_nearest_known_one),
         cmocka_unit_test(numbers_out_of_range_are_refused_by_place),
+        cmocka_unit_test(laws_of_contacts_are_read_by_pair),
         cmocka_unit_test(a_node_may_be_fixed_under_two_names),
         cmocka_unit_test(values_that_are_not_finite_are_refused),
         cmocka_unit_test(bodies_that_intersect_at_the_start_are_listed),
