@@ -24,6 +24,8 @@ enum {
     MOST_NEWTON_STEPS = 60,  // of augmented-lagrangian named alone, as in auto
     MOST_RELAXATIONS = 8,    // of an attempt
     RELAX_STEPS = 6,
+    MOST_ALTERNATIONS = 12,
+    MOST_FRICTION_STEPS = 60, // of a friction problem; warm ones take two to six, some have no solution at all
 };
 
 // ---- solving ----
@@ -53,6 +55,26 @@ static void note_budget(qpc_world *w, qpc_trial *t) {
 
 static bool has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
 
+/// The QP under the friction impulses that stand, each no larger than its contact's force allows.
+static qpc_status solve_under_friction(qpc_world *w, qpc_solver_id id, qpc_qp qp, const qpc_solver_options *options, double *dv,
+                                       qpc_solver_report *report, qpc_error *err) {
+    qpc_rub *rub = &w->rub;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    double *load = qpc_arena_array(&w->arena, (size_t)qp.n, sizeof *load);
+    if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", rub->row.count);
+    for (int32_t k = 0; k < rub->row.count; k++) {
+        double *beta = rub->beta.data + 2 * k, size = hypot(beta[0], beta[1]);
+        double most = rub->mu.data[k] * fmax(w->rows.lambda[rub->row.data[k]], 0.0);
+        for (int a = 0; a < 2; a++) beta[a] = size > most ? beta[a] * (most / size) : beta[a];
+        if (!isfinite(beta[0]) || !isfinite(beta[1])) beta[0] = beta[1] = 0.0;
+    }
+    qpc_rub_load(rub, qp.n, w->b, load);
+    qp.b = load;
+    qpc_status st = qpc_solve(id, &qp, options, &w->arena, dv, w->rows.lambda, report, err);
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
 /// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
 static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
@@ -79,12 +101,16 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     if (friction.count > 0) {
         qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
         qpc_friction_report rubbing;
-        if (budget > 0) how.max_iterations = budget;
+        how.max_iterations = how.mode == QPC_FRICTION_STAGGERED ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS;
+        if (budget > 0 && budget < how.max_iterations) how.max_iterations = budget;
         st = qpc_linsys_ensure(&w->sys, err);
         if (st == QPC_OK)
             st = qpc_solve_friction(id, &qp, &friction, &options, &how, &w->arena, dv, w->rows.lambda, w->rub.beta.data,
                                     &report, &rubbing, err);
-        if (st == QPC_OK) w->rub.missed = w->rub.missed || !rubbing.converged;
+        if (st == QPC_OK && !rubbing.converged) { // Coulomb's law has no solution, or none was found: the rows must hold all the same
+            w->rub.missed = true;
+            st = solve_under_friction(w, id, qp, &options, dv, &report, err);
+        }
     } else
         st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);

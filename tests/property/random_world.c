@@ -348,7 +348,16 @@ static void head(text *t, random_source *r, random_world *w) {
     if (bare || random_chance(r, 0.1)) say(t, ", \"halvings\": %d", bare ? 0 : random_int(r, 0, 5));
     if (random_chance(r, bare ? 0.3 : 0.1)) say(t, ", \"newton\": %d", random_int(r, 0, 3));
     if (random_chance(r, 0.1)) say(t, ", \"reach\": %.17g", random_real(r, 1.01, 2));
-    say(t, "}, \"bodies\": [");
+    random_source own = {w->seed * 0x9e3779b97f4a7c15U + 3}, *s = &own; // leaves the other numbers as they are
+    bool rubs = random_chance(s, 0.3), bounces = random_chance(s, 0.2);
+    if (random_chance(s, 0.1)) say(t, ", \"budget\": %d", random_int(s, 1, 200));
+    if (rubs && random_chance(s, 0.4)) say(t, ", \"friction\": \"staggered\"");
+    if (bounces && random_chance(s, 0.3)) say(t, ", \"impact\": \"sequential\"");
+    say(t, "}");
+    if (rubs || bounces)
+        say(t, ", \"contacts\": {\"friction\": %.17g, \"restitution\": %.17g}", rubs ? random_log(s, 0.01, 3) : 0,
+            bounces ? random_real(s, 0, 1) : 0);
+    say(t, ", \"bodies\": [");
 }
 
 bool random_world_make(uint64_t seed, qpc_test_meshes *meshes, random_world *ret) {
