@@ -102,7 +102,7 @@ static void count_friction(qpc_world *w, const qpc_qp *qp, double scale) {
     w->report->friction_defect = fmax(w->report->friction_defect, c.defect);
     w->report->sticking = c.sticking;
     w->report->sliding = c.sliding;
-    if (rub->missed) w->report->friction_missed = 1;
+    if (rub->missed > 0) w->report->friction_missed = 1;
 }
 
 /// Positions and forces of the contacts that have a row, for readers.
@@ -439,7 +439,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     w->substates.count = 0;
-    w->rub.missed = false;
+    w->rub.missed = 0;
     qpc_motion_begin_step(w);
     st = advance(w, w->dt, w->dt, 0, err);
     if (st == QPC_OK) st = publish_contacts(w, w->warm_h, err); // of the last part of the step
