@@ -358,6 +358,33 @@ class Client(unittest.TestCase):
             vertices, elements = replay.mesh("flag")
             self.assertEqual((vertices.shape, elements.shape), ((24, 3), (30, 3)))
 
+    def test_friction_on_the_wire_and_in_the_file(self):
+        scene = {"dt": 0.01, "gravity": [3, -10, 0], "contacts": {"friction": 0.5},
+                 "bodies": [{"name": "floor", "kind": "static",
+                             "mesh": {"generate": {"kind": "sheet", "width": 2, "depth": 2}}},
+                            {"name": "ball", "kind": "cable", "nodes": [[0.1, 0.05, 0.2]], "mass": 2, "radius": 0.05}],
+                 "record": {"contacts": True}}
+        world = self.client.create_world(qpcollide.scene.resolve(scene, self.client))
+        world.step(50)
+        live = world.state("contacts", "positions", precision="float64")
+        contacts = live["contacts"]
+        side = 1 if contacts["bodies"][0][0] == 1 else -1  # which side the ball is
+        self.assertAlmostEqual(contacts["force"].sum(), 20, delta=1e-4)
+        np.testing.assert_allclose(side * contacts["friction"].sum(axis=0), [-6, 0, 0], atol=1e-4)
+        self.assertLess(abs(live["positions"][0, 0] - 0.1), 1e-9)  # it sticks
+        world.control({"parameters": {"gravity": [6, -10, 0]}})
+        last = world.step(20)["summary"]["last"]
+        self.assertEqual((last["sticking"], last["sliding"] > 0, last["friction_missed"]), (0, True, 0))
+        path = next(r for r in self.client.list_runs() if r["run"] == world.run)["path"]
+        world.destroy()
+        end = time.monotonic() + 10 * TIME_SCALE
+        with qpcollide.Replay(path) as replay:
+            while len(replay) < 70 and time.monotonic() < end:
+                time.sleep(0.01)
+            stored = replay.contacts(50)
+            np.testing.assert_array_equal(stored["friction"], contacts["friction"])
+            np.testing.assert_allclose(side * replay.contacts(70)["friction"].sum(axis=0), [-10, 0, 0], atol=1e-3)
+
     def test_contacts_and_meshes_are_in_the_file(self):
         scene = qpcollide.load_scene(SCENES / "cylinder.json", self.client)
         world = self.client.create_world(scene)
