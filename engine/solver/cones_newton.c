@@ -181,9 +181,11 @@ static bool advance(newton *w, const double *x, qpc_arena *arena, bool *ret_memo
     fill(w);
     fill_rhs(w);
     size_t bytes = (size_t)w->count * (size_t)w->count * sizeof *w->matrix;
-    if (w->patient) memcpy(w->copy, w->matrix, bytes);
     double *d = w->there.f;
-    memcpy(d, w->rhs, (size_t)w->count * sizeof *d);
+    if (w->count > 0) { // no row pushes: nothing was taken for the matrix
+        if (w->patient) memcpy(w->copy, w->matrix, bytes);
+        memcpy(d, w->rhs, (size_t)w->count * sizeof *d);
+    }
     if (w->count == 0 || qpc_lu_solve(w->count, w->matrix, true, w->pivots, d, false)) {
         for (int32_t i = 0; i < w->count; i++) w->step[w->active[i]] = d[i];
         if (search(w, x, w->patient ? 12 : 6)) return true;

@@ -238,8 +238,8 @@ static qpc_status solve_set(friction_job *job, double *r, double *ret_norm, doub
         status = QPC_CONE_MEMORY(err, &p);
         goto out;
     }
-    memcpy(p.A, set->W, n * n * sizeof *p.A);
-    memcpy(p.p, set->q, n * sizeof *p.p);
+    if (n > 0) memcpy(p.A, set->W, n * n * sizeof *p.A);
+    if (n > 0) memcpy(p.p, set->q, n * sizeof *p.p);
     for (int32_t k = 0; k < p.count; k++)
         p.mu[k] =
             p.kind[k] == QPC_BLOCK_CONTACT ? set->friction->mu[set->contact_of[set->row[k]]] : 0;

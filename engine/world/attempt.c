@@ -104,11 +104,13 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
         how.max_iterations = how.mode == QPC_FRICTION_STAGGERED ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS;
         how.max_iterations >>= 2 * w->rub.missed; // less and less is tried in a step that misses
         if (budget > 0 && budget < how.max_iterations) how.max_iterations = budget;
+        if (budget == 1 && w->report->solver_iterations > 0) how.max_iterations = 0; // used up
         rubbing.converged = false;
         st = qpc_linsys_ensure(&w->sys, err);
         if (st == QPC_OK && how.max_iterations > 0)
             st = qpc_solve_friction(id, &qp, &friction, &options, &how, &w->arena, dv, w->rows.lambda, w->rub.beta.data,
                                     &report, &rubbing, err);
+        if (st == QPC_OK && how.max_iterations > 0) w->report->solver_iterations += rubbing.iterations;
         if (st == QPC_OK && !rubbing.converged) { // Coulomb's law has no solution, or none was found: the rows must hold all the same
             if (w->rub.missed < 15) w->rub.missed++;
             st = solve_under_friction(w, id, qp, &options, dv, &report, err);

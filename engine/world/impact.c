@@ -14,12 +14,14 @@
 #include <string.h>
 
 static const double RESTING = 2.0; // g h: approaches slower than that do not bounce
-enum { LOWERINGS = 16, SEQUENTIAL_MOST = 10000 };
+static const double LOWERED = 0.0025; // by which restitution is lowered first if it gains energy; then twice that, and so on
+enum { SEQUENTIAL_MOST = 10000 };
 
 typedef struct bouncing {
     int32_t m;
     int32_t *row, *start, *column;     // rows of the step; J
     double *value, *c, *eps_a, *base;  // base: J v1 + what driven bodies add
+    double *beta;                      // of the impacts' friction; NULL: none
     double *f, *d, *v, *load;          // load: M (v0 - v1)
     uint8_t *equality, *priority;
     uint64_t *key;
@@ -80,7 +82,7 @@ static int32_t collect(const qpc_world *w, double h, const double *v1, bouncing 
         bounce += bounces;
         b->row[b->m] = i;
         b->rub[b->m] = rubs ? rub - 1 : -1;
-        if (rubs) { // what friction took is given back as well
+        if (rubs && w->solver.impact == QPC_IMPACT_SIMULTANEOUS) { // what friction took is given back as well
             for (int32_t r = 2 * (rub - 1); r < 2 * rub; r++)
                 for (int32_t k = w->rub.start.data[r]; k < w->rub.start.data[r + 1]; k++)
                     b->load[w->rub.column.data[k]] += w->rub.beta.data[r] * w->rub.value.data[k];
@@ -154,13 +156,13 @@ static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, doub
     options.exact = true;
     options.residual_tolerance = tolerance;
     qpc_friction friction;
-    double *beta = NULL;
-    qpc_status st = rub_of(w, b, v1, &friction, &beta, err);
+    b->beta = NULL;
+    qpc_status st = rub_of(w, b, v1, &friction, &b->beta, err);
     if (st != QPC_OK) return st;
     if (friction.count == 0) return qpc_solve(QPC_SOLVER_ACTIVE_SET, &qp, &options, &w->arena, b->d, b->f, &report, err);
     qpc_friction_options how = {.mode = QPC_FRICTION_EXACT};
     qpc_friction_report rubbing;
-    return qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &qp, &friction, &options, &how, &w->arena, b->d, b->f, beta, &report, &rubbing, err);
+    return qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &qp, &friction, &options, &how, &w->arena, b->d, b->f, b->beta, &report, &rubbing, err);
 }
 
 /// The fastest approach first, each with an impulse of its own, until nothing approaches.
@@ -168,6 +170,12 @@ static void sequential(const qpc_world *w, bouncing *b, double part, double rest
     int32_t n = 3 * w->free_count;
     for (int32_t k = 0; k < n; k++) b->d[k] = b->load[k] / w->mass[k / 3];
     memset(b->f, 0, (size_t)b->m * sizeof *b->f);
+    for (int32_t i = 0; i < b->m; i++) { // what forces added to the approach during the step does not bounce
+        const qpc_contact *c = &w->held.data[w->rows.source[b->row[i]]];
+        double now = b->base[i];
+        for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) now -= b->value[k] * b->d[b->column[k]];
+        b->c[i] = fmin(now - opening(w, c, w->v), 0.0);
+    }
     for (int32_t turn = 0; turn < SEQUENTIAL_MOST; turn++) {
         int32_t fastest = -1;
         double least = 0.0;
@@ -184,8 +192,9 @@ static void sequential(const qpc_world *w, bouncing *b, double part, double rest
             compliance += b->value[k] * b->value[k] / w->mass[b->column[k] / 3];
         if (!(compliance > 0.0)) break; // between bodies that are driven
         const qpc_contact *c = &w->held.data[w->rows.source[b->row[fastest]]];
-        double eps = least < -rest ? part * qpc_world_law(w, c).restitution : 0.0;
-        double push = (fmax(-eps * least, fmin(b->base[fastest], 0.0)) - least) / compliance;
+        double approach = fmin(least - b->c[fastest], 0.0);
+        double eps = approach < -rest ? part * qpc_world_law(w, c).restitution : 0.0;
+        double push = (fmax(-eps * approach, fmin(b->base[fastest], 0.0)) - least) / compliance;
         b->f[fastest] += push;
         for (int32_t k = b->start[fastest]; k < b->start[fastest + 1]; k++)
             b->d[b->column[k]] -= push * b->value[k] / w->mass[b->column[k] / 3];
@@ -215,8 +224,8 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
     int32_t n = 3 * w->free_count;
     qpc_status st = allocate(w, &b) ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d impacts", w->rows.m);
     int32_t bounced = st == QPC_OK ? collect(w, t->h, v1, &b) : 0;
-    for (int32_t turn = 0; st == QPC_OK && bounced > 0; turn++, part *= 0.75) {
-        if (turn == LOWERINGS) {
+    for (int32_t turn = 0; st == QPC_OK && bounced > 0; turn++, part = 1.0 - LOWERED * (double)(1 << turn)) {
+        if (part <= 0.0) {
             part = 0.0;
             break;
         }
@@ -234,6 +243,10 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
         }
         memset(w->bounce.data, 0, (size_t)w->rows.m * sizeof *w->bounce.data);
         w->bounce.count = w->rows.m;
+        for (int32_t i = 0, k = 0; i < b.m && b.beta != NULL; i++) { // friction of step and impact together
+            if (b.rub[i] < 0) continue;
+            memcpy(w->rub.beta.data + 2 * b.rub[i], b.beta + 2 * k++, 2 * sizeof(double));
+        }
         for (int32_t i = 0; i < b.m; i++) w->bounce.data[b.row[i]] = b.f[i] - w->rows.lambda[b.row[i]];
         break;
     }

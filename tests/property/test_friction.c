@@ -236,6 +236,38 @@ static void a_ball_bounces_to_its_heights(void **state) {
     simulation_end(&sim);
 }
 
+/// Restitution 1 loses what the step's own error is, in either mode, and friction keeps inside its cone at an impact.
+static void an_elastic_ball_comes_back(void **state) {
+    (void)state;
+    for (int mode = 0; mode < 4; mode++) {
+        char text[1024];
+        simulation sim;
+        (void)snprintf(text, sizeof text, "{'dt': 0.005, 'solver': {'impact': '%s'}, 'contacts': {'restitution': 1, 'friction': %g}, 'bodies': ["
+                       "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 4, 'depth': 2, 'triangles': 2}}},"
+                       "{'kind': 'cable', 'nodes': [[0.02, 1.01, 0.03]], 'radius': 0.01, 'mass': 1, 'velocity': [%g, 0, 0]}]}",
+                       mode % 2 == 0 ? "simultaneous" : "sequential", mode < 2 ? 0.0 : 0.3, mode < 2 ? 0.0 : 0.5);
+        simulation_start(&sim, text);
+        double apex = 0, rub = 0;
+        bool bounced = false;
+        for (int i = 0; i < 180; i++) {
+            simulation_step(&sim, 1);
+            bounced = bounced || sim.report.impacts > 0;
+            if (bounced) apex = fmax(apex, simulation_x(&sim, 0)[1] - 0.01);
+            int32_t count;
+            const qpc_contact_info *c = qpc_world_contacts(sim.w.world, &count);
+            for (int32_t k = 0; k < count; k++) {
+                double size = sqrt(c[k].friction[0] * c[k].friction[0] + c[k].friction[1] * c[k].friction[1] +
+                                   c[k].friction[2] * c[k].friction[2]);
+                rub = fmax(rub, size);
+                assert_true(size <= 0.3 * c[k].force * (1 + 1e-6) + 1e-9);
+            }
+        }
+        assert_true(bounced && (rub > 0) == (mode >= 2));
+        if (!(apex > 0.94 && apex < 1.0001)) fail_msg("mode %d: back to %g m of 1 m", mode, apex);
+        simulation_end(&sim);
+    }
+}
+
 static void start_cradle(simulation *sim, int balls, double speed, const char *impact) {
     char text[2048];
     int used = snprintf(text, sizeof text, "{'dt': 1e-3, 'gravity': [0, 0, 0], 'solver': {'impact': '%s'},"
@@ -301,6 +333,7 @@ int main(void) {
         cmocka_unit_test(a_capstan_holds_up_to_its_ratio),
         cmocka_unit_test(a_capstan_slips_at_its_ratio),
         cmocka_unit_test(a_ball_bounces_to_its_heights),
+        cmocka_unit_test(an_elastic_ball_comes_back),
         cmocka_unit_test(a_cradle_answers_by_the_law_it_is_given),
         cmocka_unit_test(bouncing_and_rubbing_gain_nothing),
     };
