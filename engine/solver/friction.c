@@ -288,6 +288,7 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
         qpc_friction_set_motion(&job->set, r, job->rhs, job->dv);
         qpc_friction_set_report(&job->set, job->dv, r, &job->found);
         if (pull_in(job, 1e-3 * job->tolerance * scale) == 0) break;
+        if (job->most > 0 && job->found.newton + job->found.outers >= job->most) break; // all it was given
     }
     job->found.iterations += job->found.outers + job->found.newton;
     if (job->found.natural <= job->tolerance || !warm) return QPC_OK;

@@ -12,6 +12,7 @@
 
 static const double STAT_TOLERANCE = 1e-6;
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
+static const double FRICTION_OPERATIONS = 1e9;
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double LOOSE = 100;             // times the tolerances, of QPs on the way
@@ -55,6 +56,16 @@ static void note_budget(qpc_world *w, qpc_trial *t) {
 
 static bool has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
 
+/// Exact friction works on dense matrices of three unknowns a contact with a force: so many steps, at least two, that one
+/// problem takes a bounded number of operations.
+static int32_t friction_steps(const qpc_world *w, int32_t most) {
+    double pushing = 0.0;
+    for (int32_t k = 0; k < w->rub.row.count; k++) pushing += w->rows.lambda[w->rub.row.data[k]] > 0.0;
+    if (pushing == 0.0) pushing = 0.5 * w->rub.row.count; // cold
+    double n = 3.0 * pushing, steps = FRICTION_OPERATIONS / (1.0 + n * n * n / 3.0);
+    return steps < 2.0 ? 2 : steps < most ? (int32_t)steps : most;
+}
+
 /// The QP under the friction impulses that stand, each no larger than its contact's force allows.
 static qpc_status solve_under_friction(qpc_world *w, qpc_solver_id id, qpc_qp qp, const qpc_solver_options *options, double *dv,
                                        qpc_solver_report *report, qpc_error *err) {
@@ -96,12 +107,14 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     if (budget > 0 && (options.max_iterations == 0 || budget < options.max_iterations)) options.max_iterations = budget;
     qpc_friction friction = {0};
     w->rub.beta.count = w->rub.row.count = 0;
-    qpc_status st = t->gentle ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
+    bool smooth = t->gentle || w->rub.contradicts; // rows that contradict know no law
+    qpc_status st = smooth ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
     if (st != QPC_OK) return st;
     if (friction.count > 0) {
         qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
         qpc_friction_report rubbing;
         how.max_iterations = how.mode == QPC_FRICTION_STAGGERED ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS;
+        how.max_iterations = friction_steps(w, how.max_iterations);
         how.max_iterations >>= 2 * w->rub.missed; // less and less is tried in a step that misses
         if (budget > 0 && budget < how.max_iterations) how.max_iterations = budget;
         if (budget == 1 && w->report->solver_iterations > 0) how.max_iterations = 0; // used up
@@ -111,13 +124,14 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
             st = qpc_solve_friction(id, &qp, &friction, &options, &how, &w->arena, dv, w->rows.lambda, w->rub.beta.data,
                                     &report, &rubbing, err);
         if (st == QPC_OK && how.max_iterations > 0) w->report->solver_iterations += rubbing.iterations;
-        if (st == QPC_OK && !rubbing.converged) { // Coulomb's law has no solution, or none was found: the rows must hold all the same
+        if (st == QPC_OK && !rubbing.converged && (how.max_iterations == 0 || report.outcome != QPC_OUTCOME_INFEASIBLE)) { // Coulomb's law has no solution, or none was found: the rows must hold all the same
             if (w->rub.missed < 15) w->rub.missed++;
             st = solve_under_friction(w, id, qp, &options, dv, &report, err);
         }
     } else
         st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) w->rub.contradicts = true;
     note_budget(w, t);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious && !t->exhausted) {
         t->contradiction = true;

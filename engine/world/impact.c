@@ -14,8 +14,8 @@
 #include <string.h>
 
 static const double RESTING = 2.0; // g h: approaches slower than that do not bounce
-static const double LOWERED = 0.0025; // by which restitution is lowered first if it gains energy; then twice that, and so on
-enum { SEQUENTIAL_MOST = 10000 };
+static const double LOWERED = 0.02; // by which restitution is lowered first if it gains energy; then twice that, and so on
+enum { SEQUENTIAL_MOST = 10000, MOST_FRICTION_STEPS = 12, FRICTION_MOST = 100 };
 
 typedef struct bouncing {
     int32_t m;
@@ -23,6 +23,7 @@ typedef struct bouncing {
     double *value, *c, *eps_a, *base;  // base: J v1 + what driven bodies add
     double *beta;                      // of the impacts' friction; NULL: none
     double *f, *d, *v, *load;          // load: M (v0 - v1)
+    double *rubbed;                    // the part of friction in it
     uint8_t *equality, *priority;
     uint64_t *key;
     int32_t *rub;                      // contact of w->rub, or -1
@@ -48,7 +49,7 @@ static bool allocate(qpc_world *w, bouncing *b) {
     b->column = qpc_arena_array(a, nnz, sizeof *b->column);
     b->value = qpc_arena_array(a, nnz, sizeof *b->value);
     b->c = qpc_arena_array(a, 4 * m, sizeof *b->c);
-    b->d = qpc_arena_array(a, 3 * n, sizeof *b->d);
+    b->d = qpc_arena_array(a, 4 * n, sizeof *b->d);
     b->equality = qpc_arena_array(a, 2 * m, 1);
     b->key = qpc_arena_array(a, m, sizeof *b->key);
     if (b->row == NULL || b->rub == NULL || b->start == NULL || b->column == NULL || b->value == NULL || b->c == NULL || b->d == NULL ||
@@ -59,7 +60,8 @@ static bool allocate(qpc_world *w, bouncing *b) {
     b->f = b->c + 3 * m;
     b->v = b->d + n;
     b->load = b->d + 2 * n;
-    memset(b->load, 0, n * sizeof *b->load);
+    b->rubbed = b->d + 3 * n;
+    memset(b->load, 0, 2 * n * sizeof *b->load);
     b->priority = b->equality + m;
     memset(b->equality, 0, 2 * m);
     return true;
@@ -82,10 +84,10 @@ static int32_t collect(const qpc_world *w, double h, const double *v1, bouncing 
         bounce += bounces;
         b->row[b->m] = i;
         b->rub[b->m] = rubs ? rub - 1 : -1;
-        if (rubs && w->solver.impact == QPC_IMPACT_SIMULTANEOUS) { // what friction took is given back as well
+        if (rubs) { // what friction took is given back as well
             for (int32_t r = 2 * (rub - 1); r < 2 * rub; r++)
                 for (int32_t k = w->rub.start.data[r]; k < w->rub.start.data[r + 1]; k++)
-                    b->load[w->rub.column.data[k]] += w->rub.beta.data[r] * w->rub.value.data[k];
+                    b->rubbed[w->rub.column.data[k]] += w->rub.beta.data[r] * w->rub.value.data[k];
         }
         b->eps_a[b->m] = bounces ? eps * a : 0.0;
         b->base[b->m] = opening(w, c, v1);
@@ -146,7 +148,8 @@ static qpc_status rub_of(qpc_world *w, const bouncing *b, const double *v1, qpc_
     return QPC_OK;
 }
 
-static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, double tolerance, qpc_error *err) {
+/// rub: with friction of the impacts; else that of the step stands as it was.
+static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, double tolerance, bool rub, qpc_error *err) {
     int32_t n = 3 * w->free_count;
     for (int32_t i = 0; i < b->m; i++) b->f[i] = w->rows.lambda[b->row[i]];
     qpc_qp qp = {.n = n, .m = b->m, .sys = &w->inertia, .b = b->load, .row_start = b->start, .column = b->column, .value = b->value,
@@ -157,12 +160,22 @@ static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, doub
     options.residual_tolerance = tolerance;
     qpc_friction friction;
     b->beta = NULL;
-    qpc_status st = rub_of(w, b, v1, &friction, &b->beta, err);
+    friction.count = 0;
+    qpc_status st = !rub ? QPC_OK : rub_of(w, b, v1, &friction, &b->beta, err);
     if (st != QPC_OK) return st;
-    if (friction.count == 0) return qpc_solve(QPC_SOLVER_ACTIVE_SET, &qp, &options, &w->arena, b->d, b->f, &report, err);
-    qpc_friction_options how = {.mode = QPC_FRICTION_EXACT};
-    qpc_friction_report rubbing;
-    return qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &qp, &friction, &options, &how, &w->arena, b->d, b->f, b->beta, &report, &rubbing, err);
+    if (friction.count > 0) {
+        qpc_friction_options how = {.mode = QPC_FRICTION_EXACT, .max_iterations = MOST_FRICTION_STEPS};
+        qpc_friction_report rubbing;
+        for (int32_t k = 0; k < n; k++) b->load[k] += b->rubbed[k];
+        st = qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &qp, &friction, &options, &how, &w->arena, b->d, b->f, b->beta, &report,
+                                &rubbing, err);
+        for (int32_t k = 0; k < n; k++) b->load[k] -= b->rubbed[k];
+        w->report->solver_iterations += st == QPC_OK ? rubbing.iterations : 0;
+        if (st != QPC_OK || rubbing.converged) return st;
+        b->beta = NULL; // the friction of the step stands as it was
+        for (int32_t i = 0; i < b->m; i++) b->f[i] = w->rows.lambda[b->row[i]];
+    }
+    return qpc_solve(QPC_SOLVER_ACTIVE_SET, &qp, &options, &w->arena, b->d, b->f, &report, err);
 }
 
 /// The fastest approach first, each with an impulse of its own, until nothing approaches.
@@ -224,6 +237,7 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
     int32_t n = 3 * w->free_count;
     qpc_status st = allocate(w, &b) ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d impacts", w->rows.m);
     int32_t bounced = st == QPC_OK ? collect(w, t->h, v1, &b) : 0;
+    bool rubs = b.m <= FRICTION_MOST && w->report->exhausted == 0; // dense matrices of three unknowns a contact
     for (int32_t turn = 0; st == QPC_OK && bounced > 0; turn++, part = 1.0 - LOWERED * (double)(1 << turn)) {
         if (part <= 0.0) {
             part = 0.0;
@@ -232,7 +246,7 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
         aim(&b, part);
         if (w->solver.impact == QPC_IMPACT_SEQUENTIAL)
             sequential(w, &b, part, RESTING * t->h * v3_norm(w->gravity), tolerance);
-        else if ((st = simultaneous(w, &b, v1, tolerance, err)) != QPC_OK)
+        else if ((st = simultaneous(w, &b, v1, tolerance, turn == 0 && rubs, err)) != QPC_OK)
             break;
         for (int32_t k = 0; k < n; k++) b.v[k] = w->row_dof[k / 3] < 0 ? v1[k] : v1[k] + b.d[k];
         if (gains(w, t, b.v)) continue;

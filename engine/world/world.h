@@ -55,6 +55,7 @@ typedef struct qpc_rub {
     QPC_ARRAY(qpc_vec3) tangent; // two a contact
     double natural, defect;      // of the last solve, by the certificate: m/s; over S^2
     int32_t sticking, sliding;
+    bool contradicts;            // rows of this step did
     int32_t missed;              // solves of this step that did not reach their tolerance
 } qpc_rub;
 
