@@ -10,7 +10,8 @@ enum { LEAF = 16 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void one_thread(void) {
+/// Before main: no worker can be inside BLAS with threads of its own while another turns them off.
+__attribute__((constructor)) static void one_thread(void) {
     openblas_set_num_threads(1);
 }
 
