@@ -4,10 +4,9 @@
 #include "tools/qp_file.h"
 
 #include "base/mem.h"
+#include "tools/read_file.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { HEAD = 64, ENTRY = 64, NAME = 32, REALS = 1, INTS = 2, ARRAYS_MOST = 256 };
@@ -394,32 +393,11 @@ qpc_status qp_file_parse(const uint8_t *bytes, size_t size, qp_file *ret, qpc_er
 }
 
 qpc_status qp_file_read(const char *path, qp_file *ret, qpc_error *err) {
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL)
-        return qpc_fail(err, errno == ENOENT ? QPC_ERR_NOT_FOUND : QPC_ERR_IO, "%s",
-                        strerror(errno));
-    uint8_t *bytes = NULL;
-    size_t size = 0, room = 0;
-    qpc_status status = QPC_OK;
-    for (;;) { // also from pipes, which do not tell their size
-        if (size == room) {
-            room = room == 0 ? 1 << 16 : 2 * room;
-            uint8_t *more = qpc_realloc(bytes, room);
-            if (more == NULL) {
-                status =
-                    qpc_fail(err, QPC_ERR_MEMORY, "no memory for a file of over %zu bytes", size);
-                break;
-            }
-            bytes = more;
-        }
-        size_t got = fread(bytes + size, 1, room - size, file);
-        size += got;
-        // A device without end is no file of instances: what it starts with tells.
-        if (got == 0 || (size >= 8 && memcmp(bytes, MAGIC, 8) != 0)) break;
-    }
-    if (status == QPC_OK && ferror(file)) status = qpc_fail(err, QPC_ERR_IO, "%s", strerror(errno));
-    (void)fclose(file);
-    if (status == QPC_OK) status = qp_file_parse(bytes, size, ret, err);
+    uint8_t *bytes;
+    size_t size;
+    qpc_status status = tool_read_file(path, MAGIC, &bytes, &size, err);
+    if (status != QPC_OK) return status;
+    status = qp_file_parse(bytes, size, ret, err);
     qpc_free(bytes);
     return status;
 }

@@ -54,6 +54,11 @@ typedef struct qpc_alm {
     qpc_alm_sparse sparse;
 } qpc_alm;
 
+/// Minimum of phi along d: the root of its slope, which is increasing and piecewise linear in t. Newton on the slope,
+/// kept inside a bracket; exact once a step stays on one piece. R, u, Jd (m); stops at a relative change of `precision`.
+double qpc_alm_line_search(const qpc_qp *qp, const double *R, const double *u, const double *Jd, double slope0,
+                           double curve0, double precision);
+
 // For either way: memory from the arena (false: none left); R is new, nothing of the factor holds;
 // K + J_A'R J_A of the present active set, into `factored` (false: not positive definite, no memory or
 // handed over); d = its inverse times rhs, rhs being kept.

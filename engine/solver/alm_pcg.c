@@ -8,6 +8,7 @@
 /// (cloth), hopeless where a heavy thing rests on a light one; what it cannot solve in its budget is left to
 /// a factor. Runs on the worker in the world; memory from the arena.
 #include "engine/dynamics/ssor.h"
+#include "engine/solver/alm.h"
 #include "engine/solver/work.h"
 
 #include <float.h>
@@ -27,6 +28,7 @@ static const double RHO_GROWTH = 4, RHO_MOST = 1e4, STRIDE = 0.3; // STRIDE: of 
 // What is expected of either way: CG steps here, factorisations there, those being so much dearer than K's own.
 static const double STEPS = 200, FACTORS = 12, FILL = 1.5;
 
+static const double LINE_PRECISION = 1e-6; // inexact steps need no more
 static const double STRICTEST = 1e-8; // beyond, doubles do not go
 
 static double step_operations(const qpc_linsys *sys) {
@@ -155,34 +157,6 @@ static state look(const pcg *s) {
     return out;
 }
 
-/// Minimum of phi along d, as in augmented_lagrangian.c.
-static double line_search(const pcg *s, double slope0, double curve0) {
-    const qpc_qp *qp = s->qp;
-    double low = 0, high = HUGE_VAL, t = 1;
-    for (int32_t turn = 0; turn < 60; turn++) {
-        double slope = slope0 + t * curve0, curve = curve0;
-        for (int32_t i = 0; i < qp->m; i++) {
-            double u = s->u[i] + t * s->R[i] * s->Jd[i];
-            if (u > 0 || qp->equality[i]) {
-                slope += u * s->Jd[i];
-                curve += s->R[i] * s->Jd[i] * s->Jd[i];
-            }
-        }
-        if (slope > 0)
-            high = t;
-        else
-            low = t;
-        double next = t - slope / curve;
-        if (!(next > low))
-            next = high < HUGE_VAL ? 0.5 * (low + high) : low;
-        else if (!(next < high))
-            next = 0.5 * (low + high);
-        if (!(fabs(next - t) > 1e-6 * t)) return next > 0 ? next : t; // inexact steps need no more
-        t = next;
-    }
-    return t;
-}
-
 /// One step of Newton: d by conjugate gradients down to `target`, and the way along it.
 static bool newton(pcg *s, double target, bool whole) {
     const qpc_qp *qp = s->qp;
@@ -198,7 +172,7 @@ static bool newton(pcg *s, double target, bool whole) {
     }
     if (s->ssor.lost || !isfinite(curve) || !isfinite(slope)) return false;
     for (int32_t i = 0; i < qp->m; i++) s->Jd[i] = qpc_row_dot(qp, i, s->d);
-    double t = whole ? 1 : line_search(s, slope, curve);
+    double t = whole ? 1 : qpc_alm_line_search(qp, s->R, s->u, s->Jd, slope, curve, LINE_PRECISION);
     for (int32_t i = 0; i < n; i++) {
         s->x[i] += t * s->d[i];
         s->rd[i] += t * s->Kd[i];

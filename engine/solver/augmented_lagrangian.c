@@ -67,18 +67,16 @@ static void update_active(qpc_alm *s) {
     }
 }
 
-/// Minimum of phi along d: the root of its slope, which is increasing and piecewise linear in t.
-/// Newton on the slope, kept inside a bracket; exact once a step stays on one piece.
-static double line_search(const qpc_alm *s, double slope0, double curve0) {
-    const qpc_qp *qp = s->qp;
+double qpc_alm_line_search(const qpc_qp *qp, const double *R, const double *u, const double *Jd, double slope0,
+                           double curve0, double precision) {
     double low = 0, high = HUGE_VAL, t = 1;
     for (int32_t turn = 0; turn < 60; turn++) {
         double slope = slope0 + t * curve0, curve = curve0;
         for (int32_t i = 0; i < qp->m; i++) {
-            double u = s->u[i] + t * s->R[i] * s->Jd[i];
-            if (u > 0 || qp->equality[i]) {
-                slope += u * s->Jd[i];
-                curve += s->R[i] * s->Jd[i] * s->Jd[i];
+            double v = u[i] + t * R[i] * Jd[i];
+            if (v > 0 || qp->equality[i]) {
+                slope += v * Jd[i];
+                curve += R[i] * Jd[i] * Jd[i];
             }
         }
         if (slope > 0)
@@ -90,7 +88,7 @@ static double line_search(const qpc_alm *s, double slope0, double curve0) {
             next = high < HUGE_VAL ? 0.5 * (low + high) : low;
         else if (!(next < high))
             next = 0.5 * (low + high);
-        if (!(fabs(next - t) > 1e-14 * t)) return next > 0 ? next : t;
+        if (!(fabs(next - t) > precision * t)) return next > 0 ? next : t;
         t = next;
     }
     return t;
@@ -175,7 +173,7 @@ static bool minimise(qpc_alm *s, bool warm, int32_t limit) {
             memcpy(s->u, s->trial, (size_t)m * sizeof(double));
             return true;
         }
-        double t = warm && step == 0 ? 1 : line_search(s, slope, curve);
+        double t = warm && step == 0 ? 1 : qpc_alm_line_search(qp, s->R, s->u, s->Jd, slope, curve, 1e-14);
         for (int32_t i = 0; i < n; i++) {
             s->x[i] += t * s->d[i];
             s->rd[i] += t * s->t[i];

@@ -126,23 +126,23 @@ qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k) {
 }
 
 qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err) {
-    if (!qpc_array_reserve(&w->kept, (int64_t)w->rub.row.count))
-        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", w->rub.row.count);
-    int32_t count = 0;
-    for (int32_t k = 0; k < w->rub.row.count; k++) {
-        qpc_vec3 impulse = qpc_rub_impulse(&w->rub, k);
-        if (v3_norm2(impulse) == 0.0) continue;
-        uint64_t key = w->rows.key[w->rub.row.data[k]];
-        int32_t at = count;
-        while (at > 0 && w->kept.data[at - 1].key > key) at--;
-        if (at > 0 && w->kept.data[at - 1].key == key) { // rows of one pair
-            w->kept.data[at - 1].impulse = v3_add(w->kept.data[at - 1].impulse, impulse);
-            continue;
-        }
-        memmove(w->kept.data + at + 1, w->kept.data + at, (size_t)(count - at) * sizeof *w->kept.data);
-        w->kept.data[at] = (qpc_kept_friction){key, impulse};
-        count++;
+    const qpc_rub *rub = &w->rub;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)rub->row.count, sizeof *list);
+    if (list == NULL || !qpc_array_reserve(&w->kept, (int64_t)rub->row.count))
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", rub->row.count);
+    int32_t rubbing = 0, count = 0;
+    for (int32_t k = 0; k < rub->row.count; k++)
+        if (v3_norm2(qpc_rub_impulse(rub, k)) != 0.0) list[rubbing++] = (qpc_keyed){w->rows.key[rub->row.data[k]], k};
+    list = qpc_keyed_sort(list, list + rub->row.count, rubbing);
+    for (int32_t i = 0; i < rubbing; i++) { // rows of one pair are summed up
+        qpc_vec3 impulse = qpc_rub_impulse(rub, list[i].item);
+        if (i > 0 && list[i].key == list[i - 1].key)
+            w->kept.data[count - 1].impulse = v3_add(w->kept.data[count - 1].impulse, impulse);
+        else
+            w->kept.data[count++] = (qpc_kept_friction){list[i].key, impulse};
     }
+    qpc_arena_rewind(&w->arena, mark);
     w->kept.count = count;
     return QPC_OK;
 }
