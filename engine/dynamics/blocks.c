@@ -6,6 +6,50 @@
 #include <math.h>
 #include <string.h>
 
+enum { LANES = 4 };
+
+/// The blocks in the order of a sweep; `next` (count) is scratch.
+static bool make_sweep(qpc_blocks *b, int32_t *next) {
+    int32_t count = b->count, blocks = b->start[count], at = 0;
+    b->scale = qpc_calloc((size_t)count, sizeof *b->scale);
+    b->position = qpc_alloc_array((size_t)count, sizeof *b->position);
+    b->node = qpc_alloc_array((size_t)count, sizeof *b->node);
+    b->sweep_start = qpc_calloc((size_t)count + 1, sizeof *b->sweep_start);
+    b->sweep_column = qpc_alloc_array((size_t)blocks, sizeof *b->sweep_column);
+    b->sweep_from = qpc_alloc_array((size_t)blocks, sizeof *b->sweep_from);
+    b->sweep = qpc_calloc(12 * (size_t)blocks, sizeof *b->sweep);
+    if (b->scale == NULL || b->position == NULL || b->node == NULL || b->sweep_start == NULL || b->sweep_column == NULL ||
+        b->sweep_from == NULL || b->sweep == NULL)
+        return false;
+    int32_t part = (count + LANES - 1) / LANES;
+    for (int32_t k = 0; k < part; k++)
+        for (int32_t i = k; i < count; i += part) {
+            b->position[i] = at;
+            b->node[at++] = i;
+        }
+    // Each block goes to the row of its later node, into its place there.
+    int32_t *start = b->sweep_start;
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) {
+            int32_t p = b->position[i], q = b->position[b->column[k]];
+            start[(p > q ? p : q) + 1]++;
+        }
+    for (int32_t i = 0; i < count; i++) start[i + 1] += start[i];
+    for (int32_t i = 0; i < count; i++) next[i] = start[i];
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) {
+            int32_t p = b->position[i], q = b->position[b->column[k]], place = next[p > q ? p : q]++;
+            int32_t column = p > q ? q : p, from = p > q ? k : -1 - k;
+            for (; place > start[p > q ? p : q] && b->sweep_column[place - 1] > column; place--) {
+                b->sweep_column[place] = b->sweep_column[place - 1];
+                b->sweep_from[place] = b->sweep_from[place - 1];
+            }
+            b->sweep_column[place] = column;
+            b->sweep_from[place] = from;
+        }
+    return true;
+}
+
 qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row, qpc_blocks **ret, qpc_error *err) {
     int32_t count = (n + 2) / 3;
     size_t nodes = (size_t)count;
@@ -14,10 +58,14 @@ qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row
     if (b == NULL || last == NULL) goto no_memory;
     b->n = n;
     b->count = count;
+#if defined(__x86_64__)
+    b->avx2 = __builtin_cpu_supports("avx2") != 0;
+#endif
     b->start = qpc_calloc(nodes + 2, sizeof *b->start);
-    b->diagonal = qpc_calloc(9 * nodes, sizeof *b->diagonal);
+    b->diagonal = qpc_calloc(9 * nodes + 1, sizeof *b->diagonal);
+    b->wide = qpc_alloc_array(8 * nodes, sizeof *b->wide);
     b->place = qpc_alloc_array((size_t)start[n], sizeof *b->place);
-    if (b->start == NULL || b->diagonal == NULL || b->place == NULL) goto no_memory;
+    if (b->start == NULL || b->diagonal == NULL || b->wide == NULL || b->place == NULL) goto no_memory;
     // Blocks of each row, columns ascending since the matrix is walked by columns.
     for (int32_t i = 0; i < count; i++) last[i] = -1;
     for (int32_t j = 0; j < n; j++) {
@@ -31,7 +79,7 @@ qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row
     for (int32_t i = 0; i < count; i++) b->start[i + 2] += b->start[i + 1];
     size_t blocks = (size_t)b->start[count + 1];
     b->column = qpc_alloc_array(blocks, sizeof *b->column);
-    b->value = qpc_calloc(9 * blocks, sizeof *b->value);
+    b->value = qpc_calloc(9 * blocks + 1, sizeof *b->value); // rows are read four entries at a time
     if (b->column == NULL || b->value == NULL) goto no_memory;
     for (int32_t i = 0; i < count; i++) last[i] = -1;
     for (int32_t j = 0; j < n; j++) {
@@ -50,6 +98,7 @@ qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row
         }
     }
     for (int32_t k = n; k < 3 * count; k++) b->diagonal[9 * (count - 1) + 4 * (k % 3)] = 1;
+    if (!make_sweep(b, last)) goto no_memory;
     qpc_free(last);
     *ret = b;
     return QPC_OK;
@@ -65,8 +114,35 @@ void qpc_blocks_destroy(qpc_blocks *b) {
     qpc_free(b->column);
     qpc_free(b->value);
     qpc_free(b->diagonal);
+    qpc_free(b->wide);
+    qpc_free(b->scale);
+    qpc_free(b->position);
+    qpc_free(b->node);
+    qpc_free(b->sweep_start);
+    qpc_free(b->sweep_column);
+    qpc_free(b->sweep_from);
+    qpc_free(b->sweep);
     qpc_free(b->place);
     qpc_free(b);
+}
+
+static void refill_sweep(qpc_blocks *b) {
+    for (int32_t i = 0; i < b->count; i++) {
+        const double *d = b->diagonal + 9 * (int64_t)i;
+        double mean = (d[0] + d[4] + d[8]) / 3;
+        b->scale[i] = mean > 0 ? 1 / sqrt(mean) : 1; // a K that is not positive definite is found out later
+    }
+    for (int32_t i = 0; i < b->count; i++) {
+        double scale = b->scale[b->node[i]];
+        for (int32_t k = b->sweep_start[i]; k < b->sweep_start[i + 1]; k++) {
+            int32_t from = b->sweep_from[k], across = from >= 0 ? 1 : 3, down = from >= 0 ? 3 : 1;
+            const double *m = b->value + 9 * (int64_t)(from >= 0 ? from : -1 - from);
+            float *out = b->sweep + 12 * (int64_t)k;
+            double s = scale * b->scale[b->node[b->sweep_column[k]]];
+            for (int c = 0; c < 3; c++)
+                for (int r = 0; r < 3; r++) out[4 * r + c] = (float)(s * m[down * r + across * c]);
+        }
+    }
 }
 
 void qpc_blocks_refill(qpc_blocks *b, const int32_t *start, const int32_t *row, const double *value) {
@@ -81,86 +157,34 @@ void qpc_blocks_refill(qpc_blocks *b, const int32_t *start, const int32_t *row, 
             b->diagonal[9 * (j / 3) + 3 * (j % 3) + row[k] % 3] = value[k];
         }
     }
+    refill_sweep(b);
 }
 
-void qpc_blocks_scale(int32_t count, const double *block, const double *x, double *y) {
-    for (int32_t i = 0; i < count; i++, block += 9, x += 3, y += 3) {
-        double a = x[0], b = x[1], c = x[2];
-        y[0] = block[0] * a + block[1] * b + block[2] * c;
-        y[1] = block[3] * a + block[4] * b + block[5] * c;
-        y[2] = block[6] * a + block[7] * b + block[8] * c;
-    }
-}
+typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
+typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
+
+#define TARGET
+#define NAME(x) base_##x
+#include "engine/dynamics/blocks_lanes.h"
+
+#if defined(__x86_64__)
+#define TARGET __attribute__((target("avx2")))
+#define NAME(x) avx2_##x
+#include "engine/dynamics/blocks_lanes.h"
+#endif
 
 void qpc_blocks_multiply(const qpc_blocks *b, const double *x, double *y) {
-    qpc_blocks_scale(b->count, b->diagonal, x, y);
-    for (int32_t i = 0; i < b->count; i++) {
-        double a = x[3 * i], c = x[3 * i + 1], e = x[3 * i + 2], s0 = 0, s1 = 0, s2 = 0;
-        for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) {
-            const double *m = b->value + 9 * (int64_t)k, *xj = x + 3 * b->column[k];
-            double *yj = y + 3 * b->column[k];
-            s0 += m[0] * xj[0] + m[1] * xj[1] + m[2] * xj[2];
-            s1 += m[3] * xj[0] + m[4] * xj[1] + m[5] * xj[2];
-            s2 += m[6] * xj[0] + m[7] * xj[1] + m[8] * xj[2];
-            yj[0] += m[0] * a + m[3] * c + m[6] * e;
-            yj[1] += m[1] * a + m[4] * c + m[7] * e;
-            yj[2] += m[2] * a + m[5] * c + m[8] * e;
-        }
-        y[3 * i] += s0;
-        y[3 * i + 1] += s1;
-        y[3 * i + 2] += s2;
+    double *wide = b->wide, *sum = b->wide + 4 * (size_t)b->count;
+    for (int64_t i = 0; i < b->count; i++) {
+        for (int a = 0; a < 3; a++) wide[4 * i + a] = x[3 * i + a];
+        wide[4 * i + 3] = 0;
     }
-}
-
-int32_t qpc_blocks_invert(int32_t count, const double *block, double *inverse) {
-    for (int32_t i = 0; i < count; i++, block += 9, inverse += 9) {
-        // L D L' of [a b c; b d e; c e f], then the inverse from its columns
-        double a = block[0], l10 = block[3] / a, l20 = block[6] / a;
-        double d = block[4] - l10 * block[3], e = block[7] - l20 * block[3], l21 = e / d;
-        double f = block[8] - l20 * block[6] - l21 * e;
-        if (!(a > 0 && d > 0 && f > 0)) return i;
-        double i2 = 1 / f, i1 = 1 / d, i0 = 1 / a, m = l10 * l21 - l20; // L^-1 = [1; -l10 1; m -l21 1]
-        inverse[8] = i2;
-        inverse[7] = inverse[5] = -l21 * i2;
-        inverse[6] = inverse[2] = m * i2;
-        inverse[4] = i1 + l21 * l21 * i2;
-        inverse[3] = inverse[1] = -l10 * i1 - l21 * m * i2;
-        inverse[0] = i0 + l10 * l10 * i1 + m * m * i2;
-    }
-    return -1;
-}
-
-void qpc_blocks_forward(const qpc_blocks *b, const double *inverse, const double *v, double *y) {
-    for (int32_t i = 0; i < b->count; i++) {
-        double s0 = v[3 * i], s1 = v[3 * i + 1], s2 = v[3 * i + 2];
-        for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) {
-            const double *m = b->value + 9 * (int64_t)k, *yj = y + 3 * b->column[k];
-            s0 -= m[0] * yj[0] + m[1] * yj[1] + m[2] * yj[2];
-            s1 -= m[3] * yj[0] + m[4] * yj[1] + m[5] * yj[2];
-            s2 -= m[6] * yj[0] + m[7] * yj[1] + m[8] * yj[2];
-        }
-        const double *d = inverse + 9 * (int64_t)i;
-        y[3 * i] = d[0] * s0 + d[1] * s1 + d[2] * s2;
-        y[3 * i + 1] = d[3] * s0 + d[4] * s1 + d[5] * s2;
-        y[3 * i + 2] = d[6] * s0 + d[7] * s1 + d[8] * s2;
-    }
-}
-
-void qpc_blocks_backward(const qpc_blocks *b, const double *inverse, double *v, double *y) {
-    for (int32_t i = b->count - 1; i >= 0; i--) {
-        const double *d = inverse + 9 * (int64_t)i;
-        double s0 = v[3 * i], s1 = v[3 * i + 1], s2 = v[3 * i + 2];
-        double a = d[0] * s0 + d[1] * s1 + d[2] * s2, c = d[3] * s0 + d[4] * s1 + d[5] * s2,
-               e = d[6] * s0 + d[7] * s1 + d[8] * s2;
-        y[3 * i] = a;
-        y[3 * i + 1] = c;
-        y[3 * i + 2] = e;
-        for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) {
-            const double *m = b->value + 9 * (int64_t)k;
-            double *vj = v + 3 * b->column[k];
-            vj[0] -= m[0] * a + m[3] * c + m[6] * e;
-            vj[1] -= m[1] * a + m[4] * c + m[7] * e;
-            vj[2] -= m[2] * a + m[5] * c + m[8] * e;
-        }
-    }
+#if defined(__x86_64__)
+    if (b->avx2)
+        avx2_multiply(b, wide, sum);
+    else
+#endif
+        base_multiply(b, wide, sum);
+    for (int64_t i = 0; i < b->count; i++)
+        for (int a = 0; a < 3; a++) y[3 * i + a] = sum[4 * i + a];
 }

@@ -1,18 +1,17 @@
-/// K in blocks of 3x3 and symmetric successive over-relaxation: conjugate gradients without a factor.
+/// K in blocks of 3x3, for products and for conjugate gradients without a factor (ssor.h).
 ///
 /// Three unknowns in a row are a node; what is left over at the end is filled up with the identity, so all
-/// vectors here have 3 * count entries, those beyond n being zero. Written for K + E with a few rows' worth
-/// of E = J'RJ on top, whose diagonal blocks go into D while the rest stays with the caller:
-///
-///     K = L + D_K + L',  W = D + L,  D = D_K + D_E;  preconditioner M = W D^-1 W' (Eisenstat 1981).
-///
-/// In the unknowns W'd one product with the preconditioned matrix costs one sweep up and one down, which is
-/// what a product with K alone costs. Nothing is kept from call to call; any thread.
+/// vectors here have 3 * count entries, those beyond n being zero. Beside K itself there is K in single precision,
+/// each node's unknowns scaled so that the diagonal is about 1: what inexact solves work with, half the memory and
+/// four entries at a time. There the nodes are dealt out to LANES parts, whose nodes take turns: those that follow
+/// each other in a sweep then seldom wait for each other, as neighbours in a mesh would, while within its part a
+/// sweep runs as it would through the whole. Nothing is kept from call to call; any thread.
 #ifndef QPC_ENGINE_DYNAMICS_BLOCKS_H
 #define QPC_ENGINE_DYNAMICS_BLOCKS_H
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct qpc_blocks {
@@ -21,6 +20,14 @@ typedef struct qpc_blocks {
     int32_t *column;      // node of each
     double *value;        // (start[count] x 9) by rows
     double *diagonal;     // (count x 9) D_K, whole
+    double *scale;        // (count) s = 1 / sqrt(mean of the node's diagonal)
+    int32_t *position;    // (count) of each node in a sweep
+    int32_t *node;        // (count) at each position
+    int32_t *sweep_start, *sweep_column; // blocks left of the diagonal by positions, columns ascending
+    int32_t *sweep_from;  // block in value, or -1 - block: its transpose
+    float *sweep;         // (start[count] x 12) s_i s_j times the block, by rows of 3 and a zero
+    double *wide;         // (count x 8) vectors of a product, each node with a fourth entry
+    bool avx2;            // this processor has it
     int32_t *place;       // (entries of K) in value, or -1 - place in diagonal
 } qpc_blocks;
 
@@ -31,12 +38,5 @@ void qpc_blocks_destroy(qpc_blocks *b);
 void qpc_blocks_refill(qpc_blocks *b, const int32_t *start, const int32_t *row, const double *value);
 /// y = K x
 void qpc_blocks_multiply(const qpc_blocks *b, const double *x, double *y);
-/// Inverse (count x 9) of symmetric positive definite blocks; the first that is none, or -1.
-int32_t qpc_blocks_invert(int32_t count, const double *block, double *inverse);
-/// y = block diagonal times x
-void qpc_blocks_scale(int32_t count, const double *block, const double *x, double *y);
-/// y = W^-1 v, y = W^-T v; y is not v.
-void qpc_blocks_forward(const qpc_blocks *b, const double *inverse, const double *v, double *y);
-void qpc_blocks_backward(const qpc_blocks *b, const double *inverse, double *v, double *y); // v is lost
 
 #endif

@@ -16,7 +16,8 @@ enum {
     COLUMNS_AT_ONCE = 32,
     CG_MOST = 2000,
 };
-static const double CG_TOLERANCE = 1e-14, REFINE = 1e-10;
+static const double CG_TOLERANCE = 1e-14;
+static const double ROUND = 1e-4, HALT = 0.5; // of a round: what it aims at; the least it must bring
 // Measured, ns: a multiply-add of the banded and the dense code, an operation and a row of CHOLMOD's;
 // below QUICK nothing better is looked for.
 static const double BAND_NS = 0.23, DENSE_NS = 0.06, DENSE_START = 1000, CHOLMOD_NS = 0.2, CHOLMOD_ROW_NS = 30,
@@ -84,9 +85,9 @@ static bool pattern_is_good(int32_t n, const int32_t *start, const int32_t *row)
 static qpc_status make_blocks(qpc_linsys *sys, const int32_t *start, const int32_t *row, qpc_error *err) {
     qpc_status st = qpc_blocks_create(sys->n, start, row, &sys->blocks, err);
     if (st != QPC_OK) return st;
-    // CG's own, its right-hand side and solution
+    // CG's own, its right-hand side, its solution, their sum and the product with that
     int32_t count = sys->blocks->count;
-    sys->cg = qpc_alloc_array(qpc_ssor_size(count) + 6 * (size_t)count, sizeof *sys->cg);
+    sys->cg = qpc_alloc_array(qpc_ssor_size(count, 0) + 12 * (size_t)count, sizeof *sys->cg);
     if (sys->cg != NULL) return QPC_OK;
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for conjugate gradients of order %d", sys->n);
 }
@@ -284,46 +285,53 @@ static void solve_columns(qpc_linsys *sys, const double *rhs, double *x, int32_t
     for (int64_t i = 0; i < (int64_t)sys->n * columns; i++) x[i] = NAN;
 }
 
-/// rhs may be x.
-static void solve_by_cg(qpc_linsys *sys, const double *rhs, double tolerance, double *x) {
-    int32_t count = sys->blocks->count, n = sys->n;
-    size_t padded = 3 * (size_t)count;
-    double *r = sys->cg + qpc_ssor_size(count), *d = r + padded;
+/// rhs may be x. A round reduces the residual in single precision, the next starts from that in double.
+static void solve_by_cg(qpc_linsys *sys, const double *rhs, const double *guess, double tolerance, int32_t most, double *x) {
+    int32_t n = sys->n;
+    size_t padded = 3 * (size_t)sys->blocks->count;
+    double *r = sys->cg, *d = r + padded, *sum = d + padded, *Kx = sum + padded;
     qpc_ssor cg;
-    qpc_ssor_init(&cg, sys->blocks, sys->cg);
-    bool good = qpc_ssor_prepare(&cg);
-    memset(r, 0, padded * sizeof *r);
+    qpc_ssor_init(&cg, sys->blocks, 0, Kx + padded);
+    bool good = qpc_ssor_prepare(&cg, 0, NULL, NULL, NULL, NULL, NULL);
+    memset(r, 0, 3 * padded * sizeof *r);
     memcpy(r, rhs, (size_t)n * sizeof *r);
-    double target = tolerance * qpc_ssor_start(&cg, r);
-    qpc_ssor_solve(&cg, target, CG_MOST, d);
-    memcpy(x, d, (size_t)n * sizeof *x);
-    if (tolerance <= REFINE) { // CG's own residual has drifted from the true one: once more from that
-        qpc_blocks_multiply(sys->blocks, d, cg.v);
-        for (int32_t i = 0; i < n; i++) r[i] -= cg.v[i];
-        if (qpc_ssor_start(&cg, r) > target) {
-            qpc_ssor_solve(&cg, target, CG_MOST, d);
-            for (int32_t i = 0; i < n; i++) x[i] += d[i];
-        }
+    double norm = good ? qpc_ssor_start(&cg, r) : (double)NAN, target = tolerance * norm, last = HUGE_VAL;
+    if (good && guess != NULL) {
+        memcpy(sum, guess, (size_t)n * sizeof *sum);
+        qpc_blocks_multiply(sys->blocks, sum, Kx);
+        for (int32_t i = 0; i < n; i++) r[i] -= Kx[i];
+        norm = qpc_ssor_start(&cg, r);
+    }
+    while (norm > target && norm < HALT * last && cg.steps < most) {
+        last = norm;
+        double aim = target > ROUND * norm ? target : ROUND * norm;
+        norm = qpc_ssor_solve(&cg, aim, most - (int32_t)cg.steps, d);
+        for (int32_t i = 0; i < n; i++) sum[i] += d[i];
+        if (cg.lost || aim == target || cg.steps >= most) break;
+        qpc_blocks_multiply(sys->blocks, sum, Kx);
+        for (int32_t i = 0; i < n; i++) r[i] = rhs[i] - Kx[i];
+        norm = qpc_ssor_start(&cg, r);
     }
     sys->cg_steps += (uint64_t)cg.steps;
-    if (!good || cg.lost) // whoever looks at the result is told
+    memcpy(x, sum, (size_t)n * sizeof *x);
+    if (!good || cg.lost || isnan(norm)) // whoever looks at the result is told
         for (int32_t i = 0; i < n; i++) x[i] = NAN;
 }
 
-void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, double tolerance, double *x) {
+void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, const double *guess, double tolerance, int32_t most, double *x) {
     if (sys->factored || sys->blocks == NULL) {
         qpc_linsys_solve(sys, rhs, x);
         return;
     }
     qpc_linsys_prepare(sys);
     sys->solves++;
-    solve_by_cg(sys, rhs, tolerance, x);
+    solve_by_cg(sys, rhs, guess, tolerance, most > 0 ? most : CG_MOST, x);
 }
 
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x) {
     int32_t w;
     if (!sys->factored && sys->blocks != NULL) {
-        qpc_linsys_solve_roughly(sys, rhs, CG_TOLERANCE, x);
+        qpc_linsys_solve_roughly(sys, rhs, NULL, CG_TOLERANCE, 0, x);
         return;
     }
     sys->solves++;

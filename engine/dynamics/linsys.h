@@ -72,8 +72,10 @@ void qpc_linsys_prepare(qpc_linsys *sys);
 /// x = K^-1 rhs; x may be rhs. Where K has blocks and no factor yet: conjugate gradients down to a residual
 /// of 1e-14 of rhs in M^-1 (blocks.h), or as far as doubles go.
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x);
-/// The same, to a residual of `tolerance` of rhs at least: all of it by a factor, else fewer steps.
-void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, double tolerance, double *x);
+/// The same, all of it by a factor; else from a guess (n, or NULL: 0) down to a residual of `tolerance` of rhs, or as far as
+/// `most` steps go (0: 2,000).
+void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, const double *guess, double tolerance, int32_t most,
+                              double *x);
 /// y = K x, from K as stored, not from the factor.
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
 /// Four right-hand sides at once, x (n x 4) row-major, in place; with a band about the time of two single

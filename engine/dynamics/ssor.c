@@ -1,81 +1,263 @@
-/// M^-1 (K + E) in the unknowns W'd (Eisenstat): with t = W^-T p,
-///     W^-1 (K + E) t = t + W^-1 (p + E t - (2 D - D_K) t),
-/// since K + E = W + W' + E - (2 D - D_K). Residuals are kept as W^-1 r; their square in M^-1 is that in D.
+/// M^-1 (K + E) in the unknowns W'd, W = D + L (Eisenstat): with t = W^-T p and K + E = W + W' - D,
+///     W^-1 (K + E) t = t + W^-1 (p - D t),
+/// and D t is what the sweep down leaves of p. Residuals are kept as W^-1 r; their square in M^-1 is that in D.
 #include "engine/dynamics/ssor.h"
 
 #include <math.h>
 #include <string.h>
 
-size_t qpc_ssor_size(int32_t count) {
-    return (3 * 9 + 6 * 3) * (size_t)count;
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double pair __attribute__((vector_size(16)));
+
+static inline quad load(const float *a) { return *(const quad *)a; }
+static inline void store(float *a, quad v) { *(quad *)a = v; }
+static inline quad splat(quad v, int k) { return (quad){v[k], v[k], v[k], v[k]}; }
+
+/// Symmetric block times v.
+static inline quad times(const float *m, quad v) {
+    return load(m) * splat(v, 0) + load(m + 4) * splat(v, 1) + load(m + 8) * splat(v, 2);
 }
 
-void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, double *memory) {
-    size_t blocks = 9 * (size_t)K->count, n = 3 * (size_t)K->count;
-    double *vectors = memory + 3 * blocks;
-    *s = (qpc_ssor){.K = K, .D = memory, .inverse = memory + blocks, .rest = memory + 2 * blocks};
-    s->r = vectors;
-    s->z = vectors + n;
-    s->p = vectors + 2 * n;
-    s->t = vectors + 3 * n;
-    s->q = vectors + 4 * n;
-    s->v = vectors + 5 * n;
-    if (blocks > 0) memcpy(s->D, K->diagonal, blocks * sizeof *s->D);
+/// The sums of a, b and c over their lanes; the last lane is zero.
+static inline quad across(quad a, quad b, quad c) {
+    quad zero = {0};
+    quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), c0 = __builtin_shufflevector(c, zero, 0, 4, 1, 5);
+    quad abz = __builtin_shufflevector(a, b, 2, 6, 3, 7), cz = __builtin_shufflevector(c, zero, 2, 6, 3, 7);
+    return __builtin_shufflevector(ab, c0, 0, 1, 4, 5) + __builtin_shufflevector(ab, c0, 2, 3, 6, 7) +
+           __builtin_shufflevector(abz, cz, 0, 1, 4, 5);
 }
 
-bool qpc_ssor_prepare(qpc_ssor *s) {
-    int64_t blocks = 9 * (int64_t)s->K->count;
-    for (int64_t k = 0; k < blocks; k++) s->rest[k] = 2 * s->D[k] - s->K->diagonal[k];
-    return qpc_blocks_invert(s->K->count, s->D, s->inverse) < 0;
-}
+/// Sums in double precision, one for each lane.
+typedef struct sums {
+    pair low, high;
+} sums;
 
-static double inner(int32_t n, const double *a, const double *b) {
-    double s0 = 0, s1 = 0, s2 = 0;
-    for (int32_t i = 0; i < n; i += 3) {
-        s0 += a[i] * b[i];
-        s1 += a[i + 1] * b[i + 1];
-        s2 += a[i + 2] * b[i + 2];
+static inline void add(sums *s, quad v) {
+    s->low += (pair){(double)v[0], (double)v[1]};
+    s->high += (pair){(double)v[2], (double)v[3]};
+}
+static inline double total(const sums *s) { return s->low[0] + s->low[1] + s->high[0]; }
+
+int64_t qpc_ssor_couplings(int32_t m, const int32_t *row_start, const int32_t *column) {
+    int64_t couplings = 0;
+    for (int32_t i = 0; i < m; i++) {
+        int64_t nodes = 0;
+        for (int32_t k = row_start[i]; k < row_start[i + 1]; k++)
+            nodes += k == row_start[i] || column[k] / 3 != column[k - 1] / 3;
+        couplings += nodes * (nodes - 1) / 2;
     }
-    return s0 + s1 + s2;
+    return couplings;
+}
+
+size_t qpc_ssor_size(int32_t count, int64_t couplings) {
+    size_t nodes = (size_t)count, blocks = (size_t)couplings;
+    size_t floats = (2 * 12 + 5 * 4) * nodes + 12 * blocks + 2, ints = 2 * nodes + 2 + blocks;
+    return 9 * nodes + floats / 2 + ints / 2 + nodes / 8 + 3;
+}
+
+void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, int64_t couplings, double *memory) {
+    size_t nodes = (size_t)K->count;
+    *s = (qpc_ssor){.K = K, .couplings = couplings, .wide = memory, .unit = 1, .kernels = qpc_ssor_kernels_of(-1)};
+    float *f = (float *)(memory + 9 * nodes);
+    s->D = f;
+    s->inverse = f + 12 * nodes;
+    s->r = f + 24 * nodes;
+    s->p = s->r + 4 * nodes;
+    s->t = s->p + 4 * nodes;
+    s->q = s->t + 4 * nodes;
+    s->d = s->q + 4 * nodes;
+    s->extra = s->d + 4 * nodes;
+    s->start = (int32_t *)(s->extra + 12 * (size_t)couplings);
+    s->touched = s->start + nodes + 2;
+    s->column = s->touched + nodes;
+    s->is_touched = (uint8_t *)(s->column + couplings);
+    memset(s->start, 0, (nodes + 2) * sizeof *s->start);
+}
+
+/// The next node of a row from entry k on: its position, v (3) = its part of the row, scaled; the entry behind it.
+static int32_t next_node(const qpc_ssor *s, const int32_t *column, const double *value, int32_t k, int32_t end, int32_t *node,
+                         double *v) {
+    int32_t own = column[k] / 3;
+    *node = s->K->position[own];
+    v[0] = v[1] = v[2] = 0;
+    for (; k < end && column[k] / 3 == own; k++) v[column[k] % 3] += s->K->scale[own] * value[k];
+    return k;
+}
+
+static void add_block(qpc_ssor *s, double R, int32_t i, const double *vi, int32_t j, const double *vj) {
+    if (i == j) { // a row that comes back to a node
+        double *D = s->wide + 9 * (int64_t)i;
+        for (int r = 0; r < 3; r++)
+            for (int c = 0; c < 3; c++) D[3 * r + c] += R * (vi[r] * vj[c] + vj[r] * vi[c]);
+        return;
+    }
+    if (i < j) {
+        int32_t node = i;
+        const double *v = vi;
+        i = j, vi = vj, j = node, vj = v;
+    }
+    int32_t place = s->start[i + 1]++;
+    float *out = s->extra + 12 * (int64_t)place;
+    s->column[place] = j;
+    for (int c = 0; c < 3; c++) {
+        for (int r = 0; r < 3; r++) out[4 * r + c] = (float)(R * vi[r] * vj[c]);
+        out[4 * c + 3] = 0;
+    }
+}
+
+/// D^-1 by L D L' of [a b c; b d e; c e f], from the rounded D; false if it is not positive definite.
+static bool invert(const float *m, float *out) {
+    double a = (double)m[0], b = (double)m[1], c = (double)m[2], l10 = b / a, l20 = c / a;
+    double d = (double)m[5] - l10 * b, e = (double)m[6] - l20 * b, l21 = e / d, f = (double)m[10] - l20 * c - l21 * e;
+    if (!(a > 0 && d > 0 && f > 0)) return false;
+    double i2 = 1 / f, i1 = 1 / d, i0 = 1 / a, k = l10 * l21 - l20; // L^-1 = [1; -l10 1; k -l21 1]
+    out[10] = (float)i2;
+    out[9] = out[6] = (float)(-l21 * i2);
+    out[8] = out[2] = (float)(k * i2);
+    out[5] = (float)(i1 + l21 * l21 * i2);
+    out[4] = out[1] = (float)(-l10 * i1 - l21 * k * i2);
+    out[0] = (float)(i0 + l10 * l10 * i1 + k * k * i2);
+    out[3] = out[7] = out[11] = 0;
+    return true;
+}
+
+/// D and D^-1 of a position from what is in `wide`.
+static bool round_diagonal(qpc_ssor *s, int32_t i) {
+    const double *D = s->wide + 9 * (int64_t)i;
+    float *out = s->D + 12 * (int64_t)i;
+    for (int r = 0; r < 3; r++) {
+        for (int c = 0; c < 3; c++) out[4 * r + c] = (float)D[3 * r + c];
+        out[4 * r + 3] = 0;
+    }
+    return invert(out, s->inverse + 12 * (int64_t)i);
+}
+
+/// D of a position is K's alone.
+static void reset_diagonal(qpc_ssor *s, int32_t i) {
+    int32_t node = s->K->node[i];
+    double scale = s->K->scale[node] * s->K->scale[node];
+    for (int k = 0; k < 9; k++) s->wide[9 * (int64_t)i + k] = scale * s->K->diagonal[9 * (int64_t)node + k];
+    s->is_touched[i] = 0;
+}
+
+static bool start_diagonal(qpc_ssor *s) {
+    s->started = true;
+    for (int32_t i = 0; i < s->K->count; i++) {
+        reset_diagonal(s, i);
+        if (!round_diagonal(s, i)) return false;
+    }
+    return true;
+}
+
+static void add_diagonal(qpc_ssor *s, int32_t i, double R, const double *v) {
+    double *D = s->wide + 9 * (int64_t)i;
+    for (int k = 0; k < 9; k++) D[k] += R * v[k / 3] * v[k % 3];
+    if (s->is_touched[i]) return;
+    s->is_touched[i] = 1;
+    s->touched[s->touched_count++] = i;
+}
+
+bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const int32_t *row_start, const int32_t *column,
+                      const double *value, const double *R) {
+    int32_t count = s->K->count, a, b, before = s->touched_count;
+    double va[3], vb[3];
+    if (!s->started && !start_diagonal(s)) return false;
+    for (int32_t k = 0; k < before; k++) { // back to K's: it was good before
+        reset_diagonal(s, s->touched[k]);
+        (void)round_diagonal(s, s->touched[k]);
+    }
+    s->touched_count = 0;
+    memset(s->start, 0, ((size_t)count + 2) * sizeof *s->start);
+    for (int fill = 0; fill < 2; fill++) { // blocks of each row are counted, then placed
+        for (int32_t l = 0; l < listed; l++) {
+            int32_t i = list[l], end = row_start[i + 1];
+            for (int32_t k = row_start[i]; k < end;) {
+                k = next_node(s, column, value, k, end, &a, va);
+                if (fill == 1) add_diagonal(s, a, R[i], va);
+                for (int32_t k2 = k; k2 < end;) {
+                    k2 = next_node(s, column, value, k2, end, &b, vb);
+                    if (fill == 1)
+                        add_block(s, R[i], a, va, b, vb);
+                    else if (a != b)
+                        s->start[(a > b ? a : b) + 2]++;
+                }
+            }
+        }
+        for (int32_t i = 0; i < count && fill == 0; i++) s->start[i + 2] += s->start[i + 1];
+    }
+    for (int32_t k = 0; k < s->touched_count; k++)
+        if (!round_diagonal(s, s->touched[k])) return false;
+    return true;
+}
+
+#define TARGET
+#define NAME(x) base_##x
+#include "engine/dynamics/ssor_lanes.h"
+
+#if defined(__x86_64__)
+#define TARGET __attribute__((target("avx2")))
+#define NAME(x) avx2_##x
+#include "engine/dynamics/ssor_lanes.h"
+#endif
+
+struct qpc_ssor_kernels {
+    double (*start)(qpc_ssor *s, const double *rhs, double unit);
+    void (*sweep_down)(qpc_ssor *s);
+    double (*sweep_up)(qpc_ssor *s);
+    double (*begin)(qpc_ssor *s);
+    double (*advance)(qpc_ssor *s, float alpha);
+    void (*next_direction)(qpc_ssor *s, float beta);
+};
+
+static const qpc_ssor_kernels kernels[] = {
+    {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction},
+#if defined(__x86_64__)
+    {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction},
+#endif
+};
+
+const qpc_ssor_kernels *qpc_ssor_kernels_of(int32_t set) {
+#if defined(__x86_64__)
+    int32_t widest = __builtin_cpu_supports("avx2") ? 1 : 0;
+#else
+    int32_t widest = 0;
+#endif
+    return set < 0 ? &kernels[widest] : set <= widest ? &kernels[set] : NULL;
 }
 
 double qpc_ssor_start(qpc_ssor *s, const double *rhs) {
-    qpc_blocks_forward(s->K, s->inverse, rhs, s->r);
-    qpc_blocks_scale(s->K->count, s->D, s->r, s->z);
-    return sqrt(inner(3 * s->K->count, s->r, s->z));
+    const qpc_blocks *K = s->K;
+    double largest = 0;
+    for (int32_t i = 0; i < 3 * K->count; i++) {
+        double size = fabs(rhs[i]) * K->scale[i / 3];
+        if (!(size <= largest)) largest = size;
+    }
+    if (!isfinite(largest)) return largest;
+    int exponent = 0;
+    (void)frexp(largest, &exponent);
+    s->unit = ldexp(1, exponent); // a power of two: no rounding
+    double inverse_unit = 1 / s->unit;
+    if (!(isfinite(inverse_unit) && s->unit > 0)) s->unit = inverse_unit = 1; // next to nothing
+    return s->unit * sqrt(fmax(s->kernels->start(s, rhs, inverse_unit), 0));
 }
 
 double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
-    int32_t count = s->K->count, n = 3 * count;
-    double rz = inner(n, s->r, s->z);
-    memset(d, 0, (size_t)n * sizeof *d);
-    memcpy(s->p, s->z, (size_t)n * sizeof *s->p);
+    const qpc_ssor_kernels *run = s->kernels;
+    target /= s->unit;
+    double rz = run->begin(s);
     for (int32_t step = 0; step < most && rz > target * target; step++) {
         s->steps++;
-        memcpy(s->q, s->p, (size_t)n * sizeof *s->q);
-        qpc_blocks_backward(s->K, s->inverse, s->q, s->t);
-        qpc_blocks_scale(count, s->rest, s->t, s->v);
-        for (int32_t i = 0; i < n; i++) s->v[i] = s->p[i] - s->v[i];
-        if (s->add != NULL) s->add(s->self, s->t, s->v);
-        qpc_blocks_forward(s->K, s->inverse, s->v, s->q);
-        double curve = 0;
-        for (int32_t i = 0; i < n; i++) {
-            s->q[i] += s->t[i];
-            curve += s->p[i] * s->q[i];
-        }
+        run->sweep_down(s);
+        double curve = run->sweep_up(s);
         if (!(curve > 0)) {
             s->lost = true;
             break;
         }
-        double alpha = rz / curve, last = rz;
-        for (int32_t i = 0; i < n; i++) {
-            d[i] += alpha * s->t[i];
-            s->r[i] -= alpha * s->q[i];
-        }
-        qpc_blocks_scale(count, s->D, s->r, s->z);
-        rz = inner(n, s->r, s->z);
-        double beta = rz / last;
-        for (int32_t i = 0; i < n; i++) s->p[i] = s->z[i] + beta * s->p[i];
+        double last = rz;
+        rz = run->advance(s, (float)(last / curve));
+        run->next_direction(s, (float)(rz / last));
     }
-    return sqrt(rz);
+    for (int32_t i = 0; i < s->K->count; i++)
+        for (int a = 0; a < 3; a++) d[3 * i + a] = s->unit * s->K->scale[i] * (double)s->d[4 * s->K->position[i] + a];
+    return s->unit * sqrt(rz);
 }

@@ -1,7 +1,10 @@
-/// Conjugate gradients on K + E with the preconditioner of blocks.h, in the unknowns W'd.
+/// Conjugate gradients on K + E, E = J_A'R J_A of some rows, to a few digits, in single precision.
 ///
-/// The caller sets D = D_K + D_E (diagonal blocks of K + E) and, for E = J'RJ beyond them, a callback.
-/// Sums run in a fixed order; memory from the caller.
+/// Preconditioned by symmetric Gauss-Seidel in blocks of 3x3 over the whole of K + E = L + D + L':
+/// M = (D + L) D^-1 (D + L)'. In the unknowns (D + L)'d one product with the preconditioned matrix costs one
+/// sweep up and one down, which is what a product with K + E alone costs (Eisenstat 1981). An inexact Newton
+/// step or one round of iterative refinement needs no more digits; who wants more forms the residual in double
+/// precision and asks again. Sums run in a fixed order; memory from the caller; any thread.
 #ifndef QPC_ENGINE_DYNAMICS_SSOR_H
 #define QPC_ENGINE_DYNAMICS_SSOR_H
 
@@ -10,26 +13,42 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+typedef struct qpc_ssor_kernels qpc_ssor_kernels; // the sweeps for an instruction set
+
 typedef struct qpc_ssor {
     const qpc_blocks *K;
-    double *D, *inverse, *rest; // (count x 9) D, D^-1, 2 D - D_K
-    double *r, *z, *p, *t, *q, *v; // (3 count)
-    /// y += E t; NULL: E = 0
-    void (*add)(void *self, const double *t, double *y);
-    void *self;
-    int64_t steps; // CG steps so far: exact work count
-    bool lost;     // a direction without curvature was met: K + E is not positive definite
+    const qpc_ssor_kernels *kernels;
+    double *wide;              // (count x 9) D before it is rounded
+    int32_t *touched;          // (count) positions whose D is not K's alone
+    int32_t touched_count;
+    uint8_t *is_touched;       // (count)
+    float *D, *inverse;        // (count x 12) by rows of 3 and a zero, D^-1 alike; in scaled unknowns
+    float *r, *p, *t, *q, *d;  // (count x 4) three unknowns and a zero
+    int32_t *start, *column;   // (count + 1), blocks of E left of the diagonal, as those of K
+    float *extra;              // (couplings x 12)
+    int64_t couplings;         // room for those
+    double unit;               // of r: right-hand sides are taken in units of their size
+    int64_t steps;             // CG steps so far: exact work count
+    bool started;                // D has K in it
+    bool lost;                 // a direction without curvature was met: K + E is not positive definite
 } qpc_ssor;
 
-/// Doubles that one needs, and to place it there; D = D_K.
-size_t qpc_ssor_size(int32_t count);
-void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, double *memory);
-/// After D has changed: false if a block is not positive definite.
-bool qpc_ssor_prepare(qpc_ssor *s);
-/// |rhs|_{M^-1}; what a solve of the same rhs starts from is kept.
+/// Pairs of nodes that rows couple, each a block of E.
+int64_t qpc_ssor_couplings(int32_t m, const int32_t *row_start, const int32_t *column);
+/// Doubles that one needs, and to place it there; E = 0.
+size_t qpc_ssor_size(int32_t count, int64_t couplings);
+void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, int64_t couplings, double *memory);
+/// E = J_A'R J_A of the rows (listed) of J (CSR); false if a block of D is not positive definite.
+bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const int32_t *row_start, const int32_t *column,
+                      const double *value, const double *R);
+/// |rhs|_{M^-1}; what a solve of the same rhs (3 count) starts from is kept.
 double qpc_ssor_start(qpc_ssor *s, const double *rhs);
 /// After qpc_ssor_start(): d (3 count) = (K + E)^-1 rhs until |residual|_{M^-1} <= target or `most` steps are
-/// done; the |residual|_{M^-1} reached.
+/// done; the |residual|_{M^-1} reached, as the recurrence has it.
 double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d);
+
+/// Kernels of instruction set 0 (any processor), 1 (AVX2), or the widest there is (-1), which is what
+/// qpc_ssor_init() takes; NULL if this processor lacks it. All give the same bits.
+const qpc_ssor_kernels *qpc_ssor_kernels_of(int32_t set);
 
 #endif

@@ -19,12 +19,14 @@ enum {
     NEWTON_MOST = 400,
     CG_AT_ONCE = 100,
     SLOW_MOST = 3,
+    STUCK = 12,
     REFRESH = 8, // updates of mu after which K x - b is formed afresh
 };
 // Measured on a sheet of 50 x 50 over a ball: 270 CG steps a QP at rhoF 2, 340 at 5, 430 at 10; reductions of 0.3
 // are no better than 0.1; THETA 0.6 can fail to converge, 0.1 takes half as many steps again.
 static const double RHO = 2, ETA = 0.1, THETA = 0.3;
 static const double RHO_GROWTH = 4, RHO_MOST = 1e4, STRIDE = 0.3; // STRIDE: of the energy, in SLOW_MOST updates
+static const double HARDEN = 0.01; // of the largest part in that energy: rows that get a larger rhoF
 // What is expected of either way: CG steps here, factorisations there, those being so much dearer than K's own.
 static const double STEPS = 200, FACTORS = 12, FILL = 1.5;
 
@@ -47,12 +49,12 @@ typedef struct pcg {
     const qpc_qp *qp;
     qpc_ssor ssor;
     double *x, *mu;                  // (3 count), (m) the caller's lambda
-    double *R, *u, *g, *Jd, *answer; // (m)
+    double *R, *u, *g, *Jd, *answer, *moved; // (m)
     double *r, *z;                   // (3 count) of a check
     uint8_t *active;                 // (m)
     int32_t *list, listed;           // active rows
     double *rd, *grad, *d, *Kd;      // (3 count)
-    double rho, least, reference;    // least: energy of an update so far
+    double least, reference;         // least: energy of an update so far
     int32_t slow, updates;
     bool renew;                      // R has changed
     qpc_solver_report *report;
@@ -64,10 +66,11 @@ typedef struct state { // what (x, u_+) would be as an answer, and the energy th
 
 static bool allocate(pcg *s, qpc_arena *arena) {
     size_t m = (size_t)s->qp->m, n = 3 * (size_t)s->qp->sys->blocks->count;
-    double *memory = qpc_arena_array(arena, qpc_ssor_size(s->qp->sys->blocks->count), sizeof(double));
+    int64_t couplings = qpc_ssor_couplings(s->qp->m, s->qp->row_start, s->qp->column);
+    double *memory = qpc_arena_array(arena, qpc_ssor_size(s->qp->sys->blocks->count, couplings), sizeof(double));
     if (memory == NULL) return false;
-    qpc_ssor_init(&s->ssor, s->qp->sys->blocks, memory);
-    double *rows = qpc_arena_array(arena, 5 * m, sizeof(double));
+    qpc_ssor_init(&s->ssor, s->qp->sys->blocks, couplings, memory);
+    double *rows = qpc_arena_array(arena, 6 * m, sizeof(double));
     double *columns = qpc_arena_array(arena, 7 * n, sizeof(double));
     s->active = qpc_arena_array(arena, m, 1);
     s->list = qpc_arena_array(arena, m, sizeof *s->list);
@@ -77,6 +80,7 @@ static bool allocate(pcg *s, qpc_arena *arena) {
     s->g = rows + 2 * m;
     s->Jd = rows + 3 * m;
     s->answer = rows + 4 * m;
+    s->moved = rows + 5 * m;
     s->x = columns;
     s->rd = columns + n;
     s->grad = columns + 2 * n;
@@ -87,31 +91,10 @@ static bool allocate(pcg *s, qpc_arena *arena) {
     return true;
 }
 
-/// y += J_A'R J_A t without its diagonal blocks' share in D: ssor.h wants E whole.
-static void add_rows(void *self, const double *t, double *y) {
-    const pcg *s = self;
-    for (int32_t k = 0; k < s->listed; k++) {
-        int32_t i = s->list[k];
-        qpc_row_add(s->qp, i, s->R[i] * qpc_row_dot(s->qp, i, t), y);
-    }
-}
-
-/// D = D_K + diagonal blocks of J_A'R J_A.
+/// E = J_A'R J_A of the active rows into what preconditions and is solved.
 static bool precondition(pcg *s) {
     const qpc_qp *qp = s->qp;
-    const qpc_blocks *K = qp->sys->blocks;
-    memcpy(s->ssor.D, K->diagonal, 9 * (size_t)K->count * sizeof(double));
-    for (int32_t k = 0; k < s->listed; k++) {
-        int32_t i = s->list[k], last = qp->row_start[i + 1];
-        for (int32_t a = qp->row_start[i]; a < last; a++) {
-            int32_t node = qp->column[a] / 3;
-            double v = s->R[i] * qp->value[a], *out = s->ssor.D + 9 * (int64_t)node + 3 * (qp->column[a] % 3);
-            for (int32_t b = a; b < last && qp->column[b] / 3 == node; b++) out[qp->column[b] % 3] += v * qp->value[b];
-            for (int32_t b = a - 1; b >= qp->row_start[i] && qp->column[b] / 3 == node; b--)
-                out[qp->column[b] % 3] += v * qp->value[b];
-        }
-    }
-    return qpc_ssor_prepare(&s->ssor);
+    return qpc_ssor_prepare(&s->ssor, s->listed, s->list, qp->row_start, qp->column, qp->value, s->R);
 }
 
 static void refresh(pcg *s) {
@@ -201,22 +184,41 @@ static bool is_answer(pcg *s, const qpc_solver_options *options, double *strict)
     return false;
 }
 
-/// mu <- (u)_+, and a larger rhoF if the energies of such updates hardly fall: rows that nearly depend on each
-/// other sort their multipliers out at the rate of rhoF.
-static void update(pcg *s, double energy) {
+/// A larger R for the rows whose updates carry the energy; false if they have the largest already.
+static bool harden(pcg *s) {
+    double most = 0;
+    bool any = false;
+    for (int32_t i = 0; i < s->qp->m; i++) most = fmax(most, s->moved[i]);
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        if (!(s->moved[i] > 0 && s->moved[i] >= HARDEN * most)) continue;
+        if (s->R[i] * s->work->kt2[i] >= RHO_MOST) continue;
+        s->R[i] *= RHO_GROWTH;
+        any = true;
+    }
+    return any;
+}
+
+/// mu <- (u)_+, and a larger rhoF where the energies of such updates hardly fall: rows that nearly depend on each
+/// other sort their multipliers out at the rate of rhoF. False if that is exhausted.
+static bool update(pcg *s, double energy) {
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        double u = s->qp->equality[i] || s->u[i] > 0 ? s->u[i] : 0, change = u - s->mu[i];
+        s->moved[i] = s->R[i] > 0 ? change * change / s->R[i] : 0;
+    }
     take_multipliers(s);
     if (++s->updates % REFRESH == 0) refresh(s);
     if (energy < STRIDE * s->reference) {
         s->reference = energy;
         s->slow = 0;
-    } else if (++s->slow >= SLOW_MOST && s->rho < RHO_MOST) {
-        s->rho *= RHO_GROWTH;
-        for (int32_t i = 0; i < s->qp->m; i++) s->R[i] *= RHO_GROWTH;
-        s->least *= sqrt(RHO_GROWTH);
-        s->reference = HUGE_VAL;
-        s->slow = 0;
-        s->renew = true;
+        return true;
     }
+    if (++s->slow < SLOW_MOST) return true;
+    if (!harden(s)) return s->slow < STUCK;
+    s->least *= sqrt(RHO_GROWTH);
+    s->reference = HUGE_VAL;
+    s->slow = 0;
+    s->renew = true;
+    return true;
 }
 
 static bool start(pcg *s, const double *guess) {
@@ -228,9 +230,6 @@ static bool start(pcg *s, const double *guess) {
         s->R[i] = s->work->kt2[i] > 0 ? RHO / s->work->kt2[i] : 0;
         s->active[i] = 0;
     }
-    s->ssor.add = add_rows;
-    s->ssor.self = s;
-    s->rho = RHO;
     s->least = s->reference = HUGE_VAL;
     s->renew = true;
     size_t padded = 3 * (size_t)qp->sys->blocks->count;
@@ -274,7 +273,7 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         double measure = now.energy < s.least ? now.energy : s.least;
         if (gradient <= THETA * measure && !first) {
             s.least = measure;
-            update(&s, now.energy);
+            if (!update(&s, now.energy)) break;
             continue;
         }
         report->iterations++;

@@ -170,6 +170,7 @@ static void add_report(trial *t, const qpc_solver_report *one) {
     all->rebuilds += one->rebuilds;
     all->implied = one->implied;
     all->factorizations += one->factorizations;
+    all->cg_steps += one->cg_steps;
     all->conflict_count = one->conflict_count;
     memcpy(all->conflict_row, one->conflict_row, sizeof all->conflict_row);
     all->fell_back = t->tried++ > 0;
@@ -195,11 +196,13 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
     qpc_arena_rewind(work->arena, mark);
     if (st != QPC_OK) return st;
     // What decides is the residuals: an engine out of steps may be good enough, an optimum of its
-    // own short.
-    qpc_residuals residuals = qpc_work_residuals(work, t->x, t->lambda, t->r, t->z);
-    double now = shortfall(&residuals, t->options);
+    // own short. augmented-lagrangian says optimal after looking at just these.
     bool optimal = one.outcome == QPC_OUTCOME_OPTIMAL,
          proof = one.outcome == QPC_OUTCOME_INFEASIBLE;
+    qpc_residuals residuals = {0};
+    if (!optimal || id != QPC_SOLVER_AUGMENTED_LAGRANGIAN)
+        residuals = qpc_work_residuals(work, t->x, t->lambda, t->r, t->z);
+    double now = shortfall(&residuals, t->options);
     bool good = !proof && now <= 1 && (optimal || qpc_work_accepts(&residuals, t->options, 1));
     if (good)
         one.outcome = QPC_OUTCOME_OPTIMAL;

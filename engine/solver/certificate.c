@@ -14,6 +14,7 @@
 
 // How far K^-1 b and K^-1 r are solved for where K has no factor.
 static const double LOOSE_SCALE = 0.1, LOOSE_BOUND = 0.01, LOOSE_ESTIMATE = 1e-3;
+enum { LOOSE_STEPS = 24 }; // of conjugate gradients: the bound holds after any number, it is only the wider
 enum { CABLE = 5 }; // half bandwidth that has its loops unrolled
 
 /// Two vectors side by side: b and r, then K^-1 b and K^-1 r.
@@ -266,9 +267,9 @@ static double by_rough_solves(judge *g, qpc_certificate *out) {
     int32_t n = K->n;
     double *z = g->inverse; // no more needed
     double square = 0, r2 = 0, miss = 0, size = 0;
-    qpc_linsys_solve_roughly(K, b, LOOSE_SCALE, z);
+    qpc_linsys_solve_roughly(K, b, NULL, LOOSE_SCALE, LOOSE_STEPS, z);
     for (int32_t i = 0; i < n; i++) g->x[i][0] = z[i];
-    qpc_linsys_solve_roughly(K, r, least != NULL ? LOOSE_BOUND : LOOSE_ESTIMATE, z);
+    qpc_linsys_solve_roughly(K, r, NULL, least != NULL ? LOOSE_BOUND : LOOSE_ESTIMATE, least != NULL ? LOOSE_STEPS : 0, z);
     for (int32_t i = 0; i < n; i++) g->x[i][1] = z[i];
     product_pairs(K, g->x, g->Kx);
     for (int32_t i = 0; i < n; i++) {

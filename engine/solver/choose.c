@@ -43,7 +43,7 @@ static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_s
     qpc_solver_report local = {.engine = id};
     uint64_t solves = qp->sys->solves;
     qpc_work work;
-    qpc_status status = qpc_work_init(&work, qp, arena, lambda, err);
+    qpc_status status = qpc_work_init(&work, qp, options, arena, lambda, err);
     if (status != QPC_OK) goto out;
     size_t n = (size_t)qp->n, m = (size_t)qp->m;
     double *x = qpc_arena_array(arena, n, sizeof *x);
@@ -180,7 +180,7 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_ar
     inner.c = moved;
     memcpy(moved, c, m * sizeof *moved);
     status = qpc_linsys_ensure(qp->sys, err);
-    if (status == QPC_OK) status = qpc_work_init(&work, &inner, arena, zero, err);
+    if (status == QPC_OK) status = qpc_work_init(&work, &inner, &options, arena, zero, err);
     if (status != QPC_OK) goto out;
     double least = 0;
     int32_t relaxed = 0;

@@ -5,7 +5,9 @@
 #include <math.h>
 
 // Without a factor: K^-1 b as a start, |r| in K^-1 as a measure.
-static const double FREE_TOLERANCE = 1e-3, STAT_TOLERANCE = 0.03;
+static const double FREE_TOLERANCE = 1e-2, STAT_TOLERANCE = 0.1;
+// Where K^-1 b is the answer: its residual, of what is asked of stationarity; and as far as doubles go.
+static const double FREE_DIGITS = 1e-4, FREE_EXACT = 1e-14;
 
 static bool all_finite(const double *a, int64_t count) {
     // A sum of zeros times a is zero unless something is not finite.
@@ -39,8 +41,8 @@ static void measure_free(qpc_work *work, const double *inverse) {
     work->scale = scale;
 }
 
-qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, const double *lambda,
-                         qpc_error *err) {
+qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
+                         const double *lambda, qpc_error *err) {
     *work = (qpc_work){.qp = qp, .arena = arena};
     int32_t n = qp->n, m = qp->m;
     if (QPC_NEVER(n != qp->sys->n || n < 0 || m < 0))
@@ -71,13 +73,15 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, con
     }
     work->rough = !qp->sys->factored && qp->sys->blocks != NULL;
     if (work->rough)
-        qpc_linsys_solve_roughly(qp->sys, qp->b, FREE_TOLERANCE, work->free_dv);
+        qpc_linsys_solve_roughly(qp->sys, qp->b, NULL, FREE_TOLERANCE, 0, work->free_dv);
     else
         qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
     measure_free(work, inverse);
     if (work->rough && work->missed == 0) { // it may be the answer
+        double digits = options->exact ? 0 : FREE_DIGITS * options->stat_tolerance;
+        const double *guess = options->start != NULL ? options->start : work->free_dv;
         work->rough = false;
-        qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
+        qpc_linsys_solve_roughly(qp->sys, qp->b, guess, fmax(digits, FREE_EXACT), 0, work->free_dv);
         measure_free(work, inverse);
     }
     if (!isfinite(work->free_norm))
@@ -113,7 +117,7 @@ qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const do
         if (work->kt2[i] > 0 && violation > out.prim * work->kt[i])
             out.prim = violation / work->kt[i];
     }
-    qpc_linsys_solve_roughly(qp->sys, r, STAT_TOLERANCE, z);
+    qpc_linsys_solve_roughly(qp->sys, r, NULL, STAT_TOLERANCE, 0, z);
     for (int32_t i = 0; i < qp->n; i++) r2 += r[i] * z[i];
     out.stat = sqrt(fabs(r2)) / out.scale;
     out.prim /= out.scale;

@@ -18,8 +18,8 @@ typedef struct qpc_work {
 } qpc_work;
 
 /// Checks that K, b, J, c and the warm start are finite and prepares the rest.
-qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, qpc_arena *arena, const double *lambda,
-                         qpc_error *err);
+qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
+                         const double *lambda, qpc_error *err);
 
 static inline double qpc_row_dot(const qpc_qp *qp, int32_t row, const double *x) {
     double s = 0;

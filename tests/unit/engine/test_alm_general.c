@@ -205,7 +205,7 @@ static void a_matrix_solves_alike_with_and_without_its_factor(void **state) {
     for (int32_t i = 0; i < d.n; i++) assert_near(x[i], y[i], 1e-11 * size);
     memcpy(x, d.b, sizeof x); // in place
     d.sys.factored = false;
-    qpc_linsys_solve_roughly(&d.sys, x, 1e-3, x);
+    qpc_linsys_solve_roughly(&d.sys, x, NULL, 1e-3, 0, x);
     double miss = 0, sum = 0;
     for (int32_t i = 0; i < d.n; i++) {
         miss += (x[i] - y[i]) * (x[i] - y[i]);

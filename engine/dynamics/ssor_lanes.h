@@ -1,0 +1,114 @@
+/// Kernels of ssor.c, included once for each instruction set: TARGET, NAME.
+
+/// Rows of the blocks left of the diagonal in row i against y, each lane for itself.
+TARGET static inline void NAME(gather)(const int32_t *start, const int32_t *column, const float *value, int32_t i, const float *y,
+                                       quad sum[3]) {
+    for (int32_t k = start[i]; k < start[i + 1]; k++) {
+        const float *m = value + 12 * (int64_t)k;
+        quad v = load(y + 4 * (int64_t)column[k]);
+        sum[0] += load(m) * v;
+        sum[1] += load(m + 4) * v;
+        sum[2] += load(m + 8) * v;
+    }
+}
+
+/// L y in row i of K + E
+TARGET static inline quad NAME(left)(const qpc_ssor *s, int32_t i, const float *y) {
+    quad sum[3] = {{0}, {0}, {0}};
+    NAME(gather)(s->K->sweep_start, s->K->sweep_column, s->K->sweep, i, y, sum);
+    NAME(gather)(s->start, s->column, s->extra, i, y, sum);
+    return across(sum[0], sum[1], sum[2]);
+}
+
+/// q -= (transposed blocks left of the diagonal in row i) times v
+TARGET static inline void NAME(scatter)(const int32_t *start, const int32_t *column, const float *value, int32_t i, quad v, float *q) {
+    quad v0 = splat(v, 0), v1 = splat(v, 1), v2 = splat(v, 2);
+    for (int32_t k = start[i]; k < start[i + 1]; k++) {
+        float *to = q + 4 * (int64_t)column[k];
+        const float *m = value + 12 * (int64_t)k;
+        store(to, load(to) - (load(m) * v0 + load(m + 4) * v1 + load(m + 8) * v2));
+    }
+}
+
+/// q = D W^-T q, t = W^-T q
+TARGET static void NAME(sweep_down)(qpc_ssor *s) {
+    const qpc_blocks *K = s->K;
+    for (int32_t i = K->count - 1; i >= 0; i--) {
+        quad t = times(s->inverse + 12 * (int64_t)i, load(s->q + 4 * (int64_t)i));
+        store(s->t + 4 * (int64_t)i, t);
+        NAME(scatter)(K->sweep_start, K->sweep_column, K->sweep, i, t, s->q);
+        NAME(scatter)(s->start, s->column, s->extra, i, t, s->q);
+    }
+}
+
+/// q = W^-1 (p - q), and p'(t + q), which the sum is the product M^-1 (K + E) of.
+TARGET static double NAME(sweep_up)(qpc_ssor *s) {
+    const qpc_blocks *K = s->K;
+    sums curve = {0};
+    for (int32_t i = 0; i < K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        quad p = load(s->p + at), sum = NAME(left)(s, i, s->q);
+        quad q = times(s->inverse + 3 * at, p - load(s->q + at) - sum);
+        store(s->q + at, q);
+        add(&curve, p * (load(s->t + at) + q));
+    }
+    return total(&curve);
+}
+
+/// r = W^-1 (unit rhs), and r'D r.
+TARGET static double NAME(start)(qpc_ssor *s, const double *rhs, double unit) {
+    const qpc_blocks *K = s->K;
+    sums norm2 = {0};
+    for (int32_t i = 0; i < K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        double f = unit * K->scale[K->node[i]];
+        const double *v = rhs + 3 * (int64_t)K->node[i];
+        quad sum = {(float)(f * v[0]), (float)(f * v[1]), (float)(f * v[2]), 0};
+        sum -= NAME(left)(s, i, s->r);
+        quad r = times(s->inverse + 3 * at, sum);
+        store(s->r + at, r);
+        add(&norm2, r * times(s->D + 3 * at, r));
+    }
+    return total(&norm2);
+}
+
+/// d = 0, p = q = D r; r'q.
+TARGET static double NAME(begin)(qpc_ssor *s) {
+    sums rz = {0};
+    for (int64_t i = 0; i < s->K->count; i++) {
+        quad r = load(s->r + 4 * i), z = times(s->D + 12 * i, r);
+        store(s->d + 4 * i, (quad){0});
+        store(s->p + 4 * i, z);
+        store(s->q + 4 * i, z);
+        add(&rz, r * z);
+    }
+    return fmax(total(&rz), 0);
+}
+
+/// d += alpha t, r -= alpha (t + q), q = D r; r'q.
+TARGET static double NAME(advance)(qpc_ssor *s, float alpha) {
+    sums rz = {0};
+    quad a = {alpha, alpha, alpha, alpha};
+    for (int64_t i = 0; i < s->K->count; i++) {
+        quad t = load(s->t + 4 * i), r = load(s->r + 4 * i) - a * (t + load(s->q + 4 * i));
+        quad z = times(s->D + 12 * i, r);
+        store(s->d + 4 * i, load(s->d + 4 * i) + a * t);
+        store(s->r + 4 * i, r);
+        store(s->q + 4 * i, z);
+        add(&rz, r * z);
+    }
+    return fmax(total(&rz), 0);
+}
+
+/// p = q + beta p, q = p
+TARGET static void NAME(next_direction)(qpc_ssor *s, float beta) {
+    quad b = {beta, beta, beta, beta};
+    for (int64_t i = 0; i < s->K->count; i++) {
+        quad p = load(s->q + 4 * i) + b * load(s->p + 4 * i);
+        store(s->p + 4 * i, p);
+        store(s->q + 4 * i, p);
+    }
+}
+
+#undef TARGET
+#undef NAME
