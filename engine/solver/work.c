@@ -5,7 +5,7 @@
 #include <math.h>
 
 // Without a factor: K^-1 b as a start, |r| in K^-1 as a measure.
-static const double FREE_TOLERANCE = 1e-2, STAT_TOLERANCE = 0.1;
+static const double FREE_TOLERANCE = 1e-2, STAT_TOLERANCE = 0.1, STAT_EXACT = 0.01;
 // Where K^-1 b is the answer: its residual, of what is asked of stationarity; and as far as doubles go.
 static const double FREE_DIGITS = 1e-4, FREE_EXACT = 1e-14;
 
@@ -43,7 +43,7 @@ static void measure_free(qpc_work *work, const double *inverse) {
 
 qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
                          const double *lambda, qpc_error *err) {
-    *work = (qpc_work){.qp = qp, .arena = arena};
+    *work = (qpc_work){.qp = qp, .arena = arena, .stat_tolerance = options->exact ? STAT_EXACT : STAT_TOLERANCE};
     int32_t n = qp->n, m = qp->m;
     if (QPC_NEVER(n != qp->sys->n || n < 0 || m < 0))
         return qpc_fail(err, QPC_ERR_INTERNAL, "a QP of %d unknowns over a matrix of order %d", n,
@@ -117,7 +117,7 @@ qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const do
         if (work->kt2[i] > 0 && violation > out.prim * work->kt[i])
             out.prim = violation / work->kt[i];
     }
-    qpc_linsys_solve_roughly(qp->sys, r, NULL, STAT_TOLERANCE, 0, z);
+    qpc_linsys_solve_roughly(qp->sys, r, NULL, work->stat_tolerance, 0, z);
     for (int32_t i = 0; i < qp->n; i++) r2 += r[i] * z[i];
     out.stat = sqrt(fabs(r2)) / out.scale;
     out.prim /= out.scale;

@@ -13,7 +13,8 @@ typedef struct qpc_work {
     double *kt;       // (m) its root
     double free_norm; // |K^-1 b|_K
     double scale;     // S so far: max(|K^-1 b|_K, max viol_i(K^-1 b) / kt_i), floor 1e-140
-    bool rough;       // free_dv is known to three digits only: there was no factor
+    bool rough;       // free_dv is known to two digits only: there was no factor
+    double stat_tolerance; // to which |r|_{K^-1} is taken where there is no factor
     int32_t missed;   // rows that K^-1 b misses, equalities included: 0 means it is the answer
 } qpc_work;
 
