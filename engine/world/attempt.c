@@ -33,6 +33,7 @@ enum {
 
 static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->engine = (int64_t)s->engine;
+    r->qps++;
     r->solver_iterations += s->iterations;
     r->set_changes += s->adds + s->drops;
     r->factorizations += s->factorizations;
