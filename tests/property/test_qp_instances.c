@@ -137,6 +137,13 @@ static void the_reference_engine_proves_and_solves(void **state) {
     assert_int_equal(count_of("auto"), 0);
 }
 
+static void engines_named_alone_keep_the_promises_too(void **state) {
+    (void)state;
+    int result = qp_instances("--engine augmented-lagrangian --engine interior-point --repeat 1 " QP "*.qpb");
+    if (result != 0) fail_msg("%d: %s", result, output);
+    says("nothing fell short");
+}
+
 static void engines_for_comparison_promise_nothing_but_are_listed(void **state) {
     (void)state;
     // Gauss-Seidel cannot do a mass ratio of 1e4; it says so, and that is all that is asked of it.
@@ -164,7 +171,7 @@ static void any_files_are_a_sequence_if_asked(void **state) {
                      0);
     assert_int_equal(count_of("(warm)"), 1);
     says(" 0 set changes (0 net)");
-    assert_int_equal(qp_instances("--repeat 1 " QP "cable_050.qpb " QP "cable_050.qpb"), 0);
+    assert_int_equal(qp_instances("--repeat 1 " QP "cable_050.qpb " QP "cable_050_dup.qpb"), 0);
     assert_int_equal(count_of("(warm)"), 0);
 }
 
@@ -366,6 +373,10 @@ static void usage_is_told(void **state) {
     // One file that does not read is no reason to leave out the others.
     assert_int_equal(qp_instances("/nonexistent.qpb " QP "tiny_dup3.qpb"), 2);
     says("tiny_dup3 ");
+    // One instance is judged once, whatever folder it comes from.
+    assert_int_equal(qp_instances("--csv " QP "tiny_dup3.qpb " QP "tiny_floor1.qpb " QP "../qp/tiny_dup3.qpb"), 2);
+    says("left out");
+    assert_int_equal(count_of(",tiny_dup3,"), 1);
     assert_int_equal(qp_instances("'" QP "tiny_dup3.qpb' >/dev/full"), 2);
 }
 
@@ -640,6 +651,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_promise_holds_on_the_data),
         cmocka_unit_test(the_reference_engine_proves_and_solves),
+        cmocka_unit_test(engines_named_alone_keep_the_promises_too),
         cmocka_unit_test(engines_for_comparison_promise_nothing_but_are_listed),
         cmocka_unit_test(the_cheap_mode_of_friction_says_what_it_reached),
         cmocka_unit_test(any_files_are_a_sequence_if_asked),
