@@ -171,7 +171,7 @@ static void add_report(trial *t, const qpc_solver_report *one) {
     all->implied = one->implied;
     all->factorizations += one->factorizations;
     all->conflict_count = one->conflict_count;
-    memcpy(all->conflict_row, one->conflict_row, sizeof all->conflict_row);
+    memcpy(all->conflict_row, one->conflict_row, (size_t)qpc_conflict_named(one) * sizeof(int32_t));
     all->fell_back = t->tried++ > 0;
 }
 

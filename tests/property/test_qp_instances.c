@@ -524,6 +524,39 @@ static void wrong_answers_to_infeasible_qps_are_found(void **state) {
     subject_fini(&s);
 }
 
+/// The chain of test_active_set.c, K = 1: only all of its rows contradict.
+static void proofs_of_hundreds_of_rows_are_judged(void **state) {
+    (void)state;
+    enum { LINKS = 300, ROWS = LINKS + 1 };
+    static int32_t K_start[LINKS + 1], K_index[LINKS], J_start[ROWS + 1], J_index[2 * ROWS], type[ROWS], rows[ROWS];
+    static double K_value[LINKS], J_value[2 * ROWS], c[ROWS], kappa[ROWS];
+    int32_t at = 0;
+    for (int32_t i = 0; i < LINKS; i++) K_index[i] = i, K_value[i] = 1, K_start[i + 1] = i + 1;
+    for (int32_t i = 0; i < ROWS; i++) {
+        bool first = i == 0, last = i == LINKS;
+        if (!first) J_index[at] = i - 1, J_value[at++] = -1;
+        if (!last) J_index[at] = i, J_value[at++] = 1;
+        c[i] = last ? -(LINKS + 1) : 1;
+        kappa[i] = first || last ? 1 : sqrt(2.0);
+        rows[i] = i;
+        J_start[i + 1] = at;
+    }
+    const qp_file file = {.kind = QP_KIND_QP, .n = LINKS, .m = ROWS, .K = {K_start, K_index, K_value},
+                          .J = {J_start, J_index, J_value}, .c = c, .type = type};
+    qp_ground ground = {.file = &file, .kappa = kappa, .scale = LINKS};
+    qpc_error err = {0};
+    qp_conflict found;
+    assert_ok(qp_cholesky_init(&ground.L, LINKS, &file.K, &err), &err);
+    assert_ok(qp_score_conflict(&ground, rows, ROWS, &found, &err), &err);
+    if (!found.holds) fail_msg("size %g slope %g radius %g", found.size, found.slope, found.radius);
+    assert_ok(qp_score_conflict(&ground, rows, ROWS - 1, &found, &err), &err); // without the last there is room
+    assert_false(found.holds);
+    rows[LINKS / 2] = 0; // nor with a link left out
+    assert_ok(qp_score_conflict(&ground, rows, ROWS, &found, &err), &err);
+    assert_false(found.holds);
+    qp_cholesky_fini(&ground.L);
+}
+
 static void feasible_rows_never_contradict(void **state) {
     (void)state;
     static const char *const names[] = {"nearinf_20", "needles_60x10", "tiny_ring64p", "tiny_depeq",
@@ -662,6 +695,7 @@ int main(void) {
         cmocka_unit_test(usage_is_told),
         cmocka_unit_test(wrong_answers_to_qps_are_found),
         cmocka_unit_test(wrong_answers_to_infeasible_qps_are_found),
+        cmocka_unit_test(proofs_of_hundreds_of_rows_are_judged),
         cmocka_unit_test(feasible_rows_never_contradict),
         cmocka_unit_test(wrong_answers_to_lcps_and_friction_are_found),
         cmocka_unit_test(kappa_and_norms_against_closed_forms),

@@ -340,8 +340,8 @@ static void auto_takes_the_engine_that_fits(void **state) {
     assert_int_equal(r.outcome, QPC_OUTCOME_INFEASIBLE);
     assert_true(r.fell_back);
     bool named = false;
-    for (int32_t i = 0; i < r.conflict_count; i++) named |= r.conflict_row[i] == last;
-    assert_true(named || r.conflict_count == QPC_CONFLICT_MAX);
+    for (int32_t i = 0; i < qpc_conflict_named(&r); i++) named |= r.conflict_row[i] == last;
+    assert_true(named);
     free(x);
     free(l);
     generated_free(&g);
