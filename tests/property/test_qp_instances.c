@@ -1,6 +1,7 @@
 /// qp_instances on the files of tests/data/qp, on bent copies and on files that are none; its
 /// reader and its judge by themselves: wrong answers must be found, whoever gives them.
-#include "tests/support/check.h"
+#define QPC_BENT_FILE "bent.qpb"
+#include "tests/support/bent.h"
 
 #include "base/mem.h"
 #include "tests/support/faults.h"
@@ -8,77 +9,22 @@
 
 #include <glob.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { HEAD = 64, ENTRY = 64, OUTPUT = 1 << 20, SIZE_MOST = 1 << 20 };
+enum { HEAD = 64, ENTRY = 64 };
 #define QP QPC_TEST_DATA "/qp/"
 
-static const char *folder;
-static char output[OUTPUT]; // of the last run, both streams
-
 static int qp_instances(const char *arguments) {
-    char command[2048];
-    (void)snprintf(command, sizeof command, "%s %s 2>&1", QPC_QP_INSTANCES, arguments);
-    FILE *pipe = popen(command, "re");
-    assert_non_null(pipe);
-    size_t size = fread(output, 1, sizeof output - 1, pipe);
-    output[size] = '\0';
-    int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-static void says(const char *text) {
-    if (strstr(output, text) == NULL) fail_msg("\"%s\" is not in:\n%s", text, output);
-}
-
-static int count_of(const char *text) {
-    int n = 0;
-    for (const char *at = output; (at = strstr(at, text)) != NULL; at += strlen(text)) n++;
-    return n;
+    return run_tool(QPC_QP_INSTANCES, arguments);
 }
 
 // ---- files to bend ----
 
-typedef struct bytes {
-    uint8_t *data;
-    size_t size;
-} bytes;
-
 static bytes load(const char *name) {
     char path[512];
     (void)snprintf(path, sizeof path, QP "%s.qpb", name);
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL) fail_msg("%s", path);
-    bytes b = {malloc(SIZE_MOST), 0};
-    assert_non_null(b.data);
-    b.size = fread(b.data, 1, SIZE_MOST, file);
-    (void)fclose(file);
+    bytes b = load_bytes(path);
     assert_true(b.size > HEAD);
     return b;
-}
-
-static void put(uint8_t *p, uint64_t v, int size) {
-    for (int i = 0; i < size; i++) p[i] = (uint8_t)(v >> 8 * i);
-}
-static uint64_t get(const uint8_t *p, int size) {
-    uint64_t v = 0;
-    for (int i = size - 1; i >= 0; i--) v = v << 8 | p[i];
-    return v;
-}
-static void put_real(uint8_t *p, double v) {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    put(p, bits, 8);
-}
-static double get_real(const uint8_t *p) {
-    uint64_t bits = get(p, 8);
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
 }
 
 static uint8_t *entry(const bytes *b, const char *name) {
@@ -94,16 +40,10 @@ static uint8_t *element(const bytes *b, const char *name, size_t i) {
     return b->data + get(e + 48, 8) + i * (get(e + 32, 4) == 1 ? 8 : 4);
 }
 
-/// Writes it into the folder and runs the tool on it.
 static int check(const char *arguments, const bytes *b, size_t size) {
-    char path[256], all[512];
-    (void)snprintf(path, sizeof path, "%s/bent.qpb", folder);
-    FILE *file = fopen(path, "wbe");
-    assert_non_null(file);
-    assert_true(fwrite(b->data, 1, size, file) == size);
-    assert_int_equal(fclose(file), 0);
-    (void)snprintf(all, sizeof all, "--repeat 1 %s '%s'", arguments, path);
-    return qp_instances(all);
+    char all[256];
+    (void)snprintf(all, sizeof all, "--repeat 1 %s", arguments);
+    return run_tool_on(QPC_QP_INSTANCES, all, b, size);
 }
 
 // ---- the data ----
@@ -173,13 +113,6 @@ static void any_files_are_a_sequence_if_asked(void **state) {
     says(" 0 set changes (0 net)");
     assert_int_equal(qp_instances("--repeat 1 " QP "cable_050.qpb " QP "cable_050_dup.qpb"), 0);
     assert_int_equal(count_of("(warm)"), 0);
-}
-
-/// Commas of a line.
-static int commas(const char *line) {
-    int n = 0;
-    for (; *line != '\0' && *line != '\n'; line++) n += *line == ',';
-    return n;
 }
 
 static void csv_and_json(void **state) {
@@ -662,22 +595,6 @@ static void want_of_memory_leaves_nothing_behind(void **state) {
     }
     qp_file_fini(NULL);
     qp_ground_fini(NULL);
-}
-
-static int make_folder(void **state) {
-    static char name[64];
-    (void)state;
-    (void)snprintf(name, sizeof name, "/tmp/qpcollide-qp-instances-XXXXXX");
-    folder = mkdtemp(name);
-    return folder == NULL;
-}
-
-static int remove_folder(void **state) {
-    char path[128];
-    (void)state;
-    (void)snprintf(path, sizeof path, "%s/bent.qpb", folder);
-    (void)unlink(path);
-    return rmdir(folder);
 }
 
 int main(void) {
