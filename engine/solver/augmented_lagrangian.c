@@ -31,6 +31,7 @@ static const double REFINED = 1e-12; // stationarity that refinement leaves alon
 
 enum {
     REFINEMENTS = 5,
+    SOFT_STAGES = 5, // of a relaxation, each with ten times the weight of the one before
     OUTER_MOST = 40,
     INNER_MOST = 100, // Newton steps per multiplier update
     FEW = 12,         // missed rows that need no soft start
@@ -209,6 +210,57 @@ static bool minimise(qpc_alm *s, bool warm, int32_t limit) {
         }
         for (int32_t i = 0; i < m; i++) s->g[i] += t * s->Jd[i];
     }
+}
+
+// ---- proximal steps with one weight for all rows (relax.c) ----
+
+struct qpc_alm_proximal {
+    qpc_alm s;
+    qpc_solver_report report;
+    double eps;
+    int32_t steps;
+};
+
+static void set_weight(qpc_alm *s, double weight) {
+    for (int32_t i = 0; i < s->qp->m; i++) s->R[i] = s->work->kt2[i] > 0 ? weight : 0;
+    s->have_factor = false;
+    if (!s->general) qpc_alm_band_renew(s);
+}
+
+qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double *x, double *lambda, qpc_alm_proximal **ret,
+                                  qpc_error *err) {
+    qpc_alm_proximal *p = qpc_arena_array(work->arena, 1, sizeof *p);
+    if (p == NULL) return QPC_SOLVER_MEMORY(err, work);
+    *p = (qpc_alm_proximal){.eps = eps};
+    p->s = (qpc_alm){.work = work, .qp = work->qp, .x = x, .mu = lambda, .report = &p->report,
+                     .general = work->qp->sys->kind != QPC_LINSYS_BAND};
+    memcpy(x, work->free_dv, (size_t)work->qp->n * sizeof *x);
+    memset(lambda, 0, (size_t)work->qp->m * sizeof *lambda);
+    if (!allocate(&p->s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
+    *ret = p;
+    return QPC_OK;
+}
+
+qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, qpc_error *err) {
+    qpc_alm *s = &p->s;
+    // The first one from soft to hard, as a QP.
+    double weight = p->steps == 0 ? 1 / (p->eps * pow(RHO_GROWTH, SOFT_STAGES)) : 1 / p->eps;
+    for (int32_t stage = p->steps == 0 ? SOFT_STAGES : 0; stage >= 0; stage--) {
+        if (p->steps == 0) set_weight(s, stage > 0 ? weight : 1 / p->eps);
+        weight *= RHO_GROWTH;
+        (void)minimise(s, false, p->report.iterations + INNER_MOST);
+        if (s->no_memory) return QPC_SOLVER_MEMORY(err, s->work);
+    }
+    p->steps++;
+    for (int32_t i = 0; i < s->qp->m; i++)
+        s->mu[i] = s->R[i] > 0 && (s->qp->equality[i] || s->u[i] > 0) ? s->u[i] : 0;
+    for (int32_t i = 0; i < s->qp->n; i++)
+        if (!isfinite(s->x[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "a relaxation is not finite");
+    return QPC_OK;
+}
+
+void qpc_alm_proximal_end(qpc_alm_proximal *p) {
+    if (p != NULL) qpc_alm_sparse_fini(&p->s);
 }
 
 qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_options *options,
