@@ -127,8 +127,8 @@ static void report_infeasible(qpc_das *s, int32_t p) {
         for (; k > 0 && s->list[k - 1] > row; k--) s->list[k] = s->list[k - 1];
         s->list[k] = row;
     }
-    report->conflict_count = count < QPC_CONFLICT_MAX ? count : QPC_CONFLICT_MAX;
-    memcpy(report->conflict_row, s->list, (size_t)report->conflict_count * sizeof(int32_t));
+    report->conflict_count = count;
+    memcpy(report->conflict_row, s->list, (size_t)qpc_conflict_named(report) * sizeof(int32_t));
 }
 
 /// Push violated row p into W. *ret_rise: by how much the dual objective rose.

@@ -33,6 +33,7 @@ enum {
 
 static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->engine = (int64_t)s->engine;
+    r->qps++;
     r->solver_iterations += s->iterations;
     r->set_changes += s->adds + s->drops;
     r->factorizations += s->factorizations;
@@ -132,6 +133,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
         st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
     if (st == QPC_OK) count_solve(w->report, &report);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) w->rub.contradicts = true;
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && t->cautious) st = qpc_step_keep_conflict(w, &report, err);
     note_budget(w, t);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious && !t->exhausted) {
         t->contradiction = true;

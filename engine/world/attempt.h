@@ -90,6 +90,8 @@ qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);
 /// Tangent rows of the rows that stand, with the impulses of the last solve; count 0: there is no friction.
 qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc_error *err);
 qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err);
+/// The proof in the report that rows of w->rows contradict, for readers (conflict.c).
+qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report, qpc_error *err);
 void qpc_step_drop_friction(qpc_world *w);
 /// Contact of the rub with that row, or -1.
 int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);

@@ -431,6 +431,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_step_report unused;
     w->report = report != NULL ? report : &unused;
     *w->report = (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .restitution_scale = 1.0, .min_gap = w->solver.reach, .energy_step = -HUGE_VAL};
+    w->conflict_info_count = 0;
     w->report->budget = w->solver.budget;
     qpc_arena_reset(&w->arena);
     qpc_detector_counts_reset(w->detector);
