@@ -319,7 +319,12 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
             memcpy(lambda, s.kept_mu, (size_t)qp->m * sizeof(double));
             break;
         }
-        if (!done || !isfinite(runaway)) break;
+        // Where it gets no further, what is asked for without that reserve is enough.
+        bool enough = qpc_work_accepts(&residuals, options, 0.9);
+        if (!done || !isfinite(runaway)) {
+            if (enough) report->outcome = QPC_OUTCOME_OPTIMAL;
+            break;
+        }
         if (rho < full) {
             rho = fmin(full, RHO_GROWTH * rho);
             set_penalty(&s, rho);
@@ -328,7 +333,10 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         // Progress: of the violation, or of the stationarity when only that is left.
         double measure = residuals.prim + residuals.stat;
         if (measure > 0.25 * best) {
-            if (++slow >= (hand_over ? SLOW_MOST_BEFORE_OTHERS : SLOW_MOST)) break;
+            if (++slow >= (hand_over ? SLOW_MOST_BEFORE_OTHERS : SLOW_MOST)) {
+                if (enough) report->outcome = QPC_OUTCOME_OPTIMAL;
+                break;
+            }
             if (rho < (hand_over ? RHO_MOST_BEFORE_OTHERS : RHO_MOST) && slow >= 2 && residuals.prim > residuals.stat) {
                 rho *= 10;
                 s.refined = true;
