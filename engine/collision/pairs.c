@@ -79,6 +79,7 @@ static void sweep_chains(qpc_detector *det, const double *x0, const double *x1, 
             qpc_dbox b = qpc_swept(x0, x1, c->first_node + k, qpc_chain_next(c, k));
             det->edge_now[c->feature_base + k] = qpc_dbox_grow(&b, reach * c->radius);
         }
+        qpc_chain_find_kinks(c, x0, x1, reach);
     }
 }
 
@@ -144,6 +145,10 @@ visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc
                 if (!qpc_chains_in_reach(det, f, item[q], w->reach)) continue;
                 const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
                 on_cc(w, c, k, o, item[q] - o->feature_base);
+            }
+            for (int32_t o = k + 2; c->kinked[k] && o <= c->neighbour[k]; o++) {
+                w->to->counts.candidates++;
+                if (qpc_chains_in_reach(det, f, c->feature_base + o, w->reach)) on_cc(w, c, k, c, o);
             }
         }
     }
