@@ -101,7 +101,8 @@ struct qpc_detector {
     // The choice of them that may come near while every vertex stays in its tight box
     // (shortlist.c).
     qpc_dbox *tight;
-    qpc_list *near_vt, *near_ee, *near_cc; // capacity unused
+    qpc_list *near_vt, *near_ee, *near_cc; // capacity: with those that cones reject, if
+                                           // any, all of them once more behind the first `count`
     int32_t *near_items;
     int32_t near_capacity;
     bool near_valid, use_near; // use_near: what the last update left to be walked

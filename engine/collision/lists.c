@@ -370,6 +370,16 @@ qpc_status qpc_lists_follow(qpc_detector *det, const double *x0, const double *x
     return QPC_OK;
 }
 
+static void note_motion(qpc_detector *det, const double *x0, const double *x1) {
+    for (int32_t i = 0; i < det->chain_count; i++) {
+        const qpc_chain_part *c = &det->chains[i];
+        for (int32_t k = 0; k < c->node_count; k++) {
+            int64_t at = 3 * (int64_t)(c->first_node + k);
+            det->last_motion[c->feature_base + k] = v3_sub(v3_load(x1 + at), v3_load(x0 + at));
+        }
+    }
+}
+
 /// Lists of what has a new fat box.
 static qpc_status renew(qpc_detector *det, const double *x0, const double *x1, qpc_error *err) {
     if (det->rebuild) {
@@ -404,9 +414,11 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
         if (status != QPC_OK) return status;
     }
     if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
-    // The short list leaves out what cones reject, which hits of a motion are not asked for.
-    det->use_near = x0 == x1 && !det->rebuild && qpc_shortlist_holds(det, x0, reach);
-    if (det->use_near) return QPC_OK;
+    det->use_near = !det->rebuild && qpc_shortlist_holds(det, x1, reach) && (x0 == x1 || qpc_shortlist_holds(det, x0, reach));
+    if (det->use_near) {
+        if (x0 != x1) note_motion(det, x0, x1);
+        return QPC_OK;
+    }
     qpc_status status = renew(det, x0, x1, err);
     if (status == QPC_OK && x0 == x1) {
         status = qpc_shortlist_make(det, x0, reach, err);

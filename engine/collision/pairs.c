@@ -97,6 +97,11 @@ typedef void vt_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_
 typedef void ee_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t e);
 typedef void cc_visit(walk *, const qpc_chain_part *, int32_t a, const qpc_chain_part *, int32_t b);
 
+/// The items of a list; all: of a choice, with those that cones reject.
+static inline const int32_t *near_items(const int32_t *items, const qpc_list *l, bool all) {
+    return items + l->start + (all && l->capacity > l->count ? l->count : 0);
+}
+
 /// Pairs of features first to last - 1 with what their lists hold.
 static inline __attribute__((always_inline)) void
 visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
@@ -106,16 +111,18 @@ visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc
     const qpc_list *ee = det->use_near ? det->near_ee : det->ee;
     const qpc_list *cc = det->use_near ? det->near_cc : det->cc;
     const int32_t *items = det->use_near ? det->near_items : det->items;
+    bool all = det->use_near && x0 != x1; // no cones for motions
     for (int32_t f = first; f < last;) {
         const qpc_chain_part *c = &det->chains[det->feature_chain[f]];
         for (int32_t k = f - c->feature_base; k < c->node_count && f < last; k++, f++) {
             int32_t a = c->first_node + k;
             const qpc_list *l = &vt[f];
-            const int32_t *item = items + l->start;
+            const int32_t *item = near_items(items, l, all);
             qpc_side s;
             s.mesh = NULL;
-            w->to->counts.candidates += (uint64_t)l->count;
-            for (int32_t q = 0; q < l->count; q++) {
+            int32_t count = all ? l->capacity : l->count;
+            w->to->counts.candidates += (uint64_t)count;
+            for (int32_t q = 0; q < count; q++) {
                 const qpc_mesh_part *m =
                     qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], false);
                 if (m != s.mesh)
@@ -125,10 +132,11 @@ visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc
             }
             if (k >= c->edge_count) continue;
             l = &ee[f];
-            item = items + l->start;
+            item = near_items(items, l, all);
             s.mesh = NULL;
-            w->to->counts.candidates += (uint64_t)l->count;
-            for (int32_t q = 0; q < l->count; q++) {
+            count = all ? l->capacity : l->count;
+            w->to->counts.candidates += (uint64_t)count;
+            for (int32_t q = 0; q < count; q++) {
                 const qpc_mesh_part *m =
                     qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], true);
                 if (m != s.mesh)
