@@ -4,12 +4,10 @@
 /// nothing. A QP is solved over those that had a multiplier or that the guess violates, what the answer
 /// violates of the rest is added, and so on until nothing is. The last answer is that of the whole QP, the
 /// multipliers of rows left out being 0: fewer rows touch fewer nodes, so that condensation leaves a short
-/// chain. Whatever does not end in an optimum (contradictions, limits) goes the long way from the multipliers
-/// reached. Runs on the worker in the world; memory from the arena, given back.
+/// chain. Whatever does not end in an optimum (contradictions, limits) goes the long way. Under a budget the
+/// iterations of all rounds count together. Runs on the worker in the world; memory from the arena, given back.
 #include "engine/solver/screen.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -17,6 +15,7 @@ enum {
     ROUNDS_MOST = 6,
 };
 static const double CHOSEN_MOST = 0.6; // of the rows
+static const double SETTLED = 0.02;    // of the tolerance: what rows left out may be violated by
 
 typedef struct chosen {
     qpc_qp qp; // of the rows taken
@@ -140,11 +139,10 @@ qpc_status qpc_screen(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_optio
         for (int32_t k = 0; k < s.qp.m; k++) warm[s.row[k]] = s.lambda[k];
         int32_t added = 0;
         for (int32_t i = 0; i < qp->m; i++) {
-            if (in[i] || !(excess(qp, i, s.x) > 0)) continue;
+            if (in[i] || !(excess(qp, i, s.x) > SETTLED * options->residual_tolerance)) continue;
             in[i] = 1;
             added++;
         }
-        if (getenv("SCR")) fprintf(stderr, "%d: m %d n %d chosen %d active %d added %d it %d f %d\n", round, qp->m, qp->n/3, s.qp.m, one.active, added, one.iterations, one.factorizations);
         if (added > 0 && spent) report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
         if (added == 0 || spent) {
             memcpy(dv, s.x, (size_t)qp->n * sizeof *dv);
