@@ -487,17 +487,28 @@ static void gap_slice(walk *w, int32_t first, int32_t last) {
     visit(w, first, last, gap_vt, gap_ee, gap_cc);
 }
 
+static qpc_status smallest_gap(qpc_detector *det, const double *x, double reach, walk *w, qpc_error *err) {
+    w->best = w->reach = w->factor = reach;
+    qpc_status status = qpc_lists_update(det, x, x, w->reach, err);
+    if (status == QPC_OK) status = visit_all(det, w, gap_slice, err);
+    return status == QPC_OK ? qpc_sheets_gap(det, x, w->factor, &w->best, err) : status;
+}
+
+qpc_status qpc_detect_gap_within(qpc_detector *det, const double *x, double reach, double *ret_ratio,
+                                 qpc_error *err) {
+    walk w = {.det = det, .x0 = x, .x1 = x};
+    qpc_status status = smallest_gap(det, x, reach, &w, err);
+    if (status == QPC_OK) *ret_ratio = w.best;
+    return status;
+}
+
 qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
                                   qpc_error *err) {
     // Where there is contact something is nearer than 1.1, and wide lists are not needed. Once
     // made, they are kept for a while; what is found does not depend on them.
     walk w = {.det = det, .x0 = x, .x1 = x};
     for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
-        w.best = w.reach = w.factor = pass == 0 ? 1.1 : 2;
-        qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
-        if (status == QPC_OK) status = visit_all(det, &w, gap_slice, err);
-        if (status != QPC_OK) return status;
-        status = qpc_sheets_gap(det, x, w.factor, &w.best, err);
+        qpc_status status = smallest_gap(det, x, pass == 0 ? 1.1 : 2, &w, err);
         if (status != QPC_OK) return status;
         det->content = pass == 0 ? det->content + 1 : 0;
     }
