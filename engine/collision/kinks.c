@@ -8,7 +8,10 @@
 /// between two of its edges keeps them that far apart. Only stretches that fail have their pairs tested.
 #include "engine/collision/walk.h"
 
-enum { MOST_NEIGHBOURS = 64 };             // edges ahead of an edge; more of them are in lists
+enum {
+    MOST_NEIGHBOURS = 64, // edges ahead of an edge; more of them are in lists
+    STRETCH = 3,          // times the neighbours of an edge
+};
 static const double reach_of_boxes = 4;    // radii along the chain within which boxes always overlap
 static const double rounding = 1 + 1e-6;
 
@@ -44,7 +47,8 @@ void qpc_chain_find_kinks(const qpc_chain_part *c, const double *x0, const doubl
     if (!c->has_neighbours) return;
     double apart = 0.02 * reach * c->radius * rounding; // of the pairs, as qpc_chains_in_reach has it
     for (int32_t k = 0; k < c->edge_count;) {
-        int32_t end = c->neighbour[k] < c->edge_count ? c->neighbour[k] : c->edge_count; // of the first edges
+        int32_t end = k + STRETCH * (c->neighbour[k] - k); // of the first edges
+        end = end < c->edge_count ? end : c->edge_count;
         int32_t last = c->neighbour[end - 1] < c->edge_count ? c->neighbour[end - 1] : c->edge_count - 1;
         qpc_vec3 d = v3_sub(qpc_node(x0, c->first_node + last + 1), qpc_node(x0, c->first_node + k));
         double least = apart * v3_norm(d);

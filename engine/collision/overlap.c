@@ -88,13 +88,14 @@ qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *
             status = qpc_sheets_overlaps(det, x, surfaces, c->surface, ret, max, &count, err);
         surfaces = c->surface + 1;
         if (status != QPC_OK) return status;
+        qpc_chain_find_kinks(c, x, x, 1);
         for (int32_t k = 0; k < c->edge_count; k++) {
             for (int32_t j = 0; j < det->mesh_count; j++) {
                 if (c->motion != QPC_DYNAMIC && det->meshes[j].motion != QPC_DYNAMIC) continue;
                 if (status != QPC_OK) return status;
                 status = overlaps_mesh(det, x, c, k, &det->meshes[j], ret, max, &count, err);
             }
-            for (int32_t o = k + 2; o <= c->neighbour[k]; o++) overlaps_chain(x, c, k, c, o, ret, max, &count);
+            for (int32_t o = k + 2; c->kinked[k] && o <= c->neighbour[k]; o++) overlaps_chain(x, c, k, c, o, ret, max, &count);
             // Partners after this edge, in order: lists keep them in any order.
             int32_t f = c->feature_base + k, after = f;
             const qpc_list *l = &det->cc[f];
