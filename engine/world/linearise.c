@@ -79,19 +79,22 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign) {
     int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
     int32_t n = 3 * w->free_count;
+    bool implicit = w->integrator == QPC_IMPLICIT_EULER;
     memset(w->f, 0, (size_t)n * sizeof(double));
-    qpc_springs_force(&w->springs, x, w->f);
+    qpc_linsys_clear(&w->sys);
+    if (implicit) {
+        memset(w->Hu, 0, (size_t)n * sizeof(double));
+        qpc_springs_linearise(&w->springs, x, u, h, &w->sys, w->f, w->Hu);
+        if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
+    } else {
+        qpc_springs_force(&w->springs, x, w->f);
+    }
     for (int32_t i = 0; i < w->free_count; i++) {
         double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};
-        for (int32_t a = 0; a < 3; a++)
-            w->b[3 * i + a] = h * (w->f[3 * i + a] + w->mass[i] * g[a] + w->force[3 * i + a]);
-    }
-    qpc_linsys_clear(&w->sys);
-    if (w->integrator == QPC_IMPLICIT_EULER) {
-        memset(w->Hu, 0, (size_t)n * sizeof(double));
-        qpc_springs_stiffness(&w->springs, x, u, h, &w->sys, w->Hu);
-        if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
-        for (int32_t i = 0; i < n; i++) w->b[i] += sign * h * h * w->Hu[i];
+        for (int32_t a = 0; a < 3; a++) {
+            double b = h * (w->f[3 * i + a] + w->mass[i] * g[a] + w->force[3 * i + a]);
+            w->b[3 * i + a] = implicit ? b + sign * h * h * w->Hu[3 * i + a] : b;
+        }
     }
     for (int32_t i = 0; i < n; i++) {
         if (w->sys.kind == QPC_LINSYS_BAND) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
