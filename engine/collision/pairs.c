@@ -6,6 +6,7 @@
 /// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
+#include "engine/collision/filter.h"
 #include "engine/collision/sheets.h"
 #include "engine/collision/walk.h"
 #include "engine/geometry/closest.h"
@@ -91,6 +92,7 @@ typedef struct walk {
     double reach;  // of the box tests, in separations
     double factor; // motion: tested separation; others: reach, before it shrinks
     double best;   // minimum gap
+    struct batch *batch; // motion: edges that wait to be filtered
 } walk;
 
 typedef void vt_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t t);
@@ -401,11 +403,17 @@ static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
-static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
-                      int32_t e) {
+/// Edges of chains and meshes, eight at a time: most are proven apart by a fixed direction (filter.h).
+typedef struct batch {
+    qpc_filter_block block;
+    const qpc_chain_part *chain[QPC_FILTER_LANES];
+    const qpc_mesh_part *mesh[QPC_FILTER_LANES];
+    int32_t edge[QPC_FILTER_LANES][2], count;
+} batch;
+
+static void test_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4], q[4];
     motion_hit h;
-    w->to->counts.ee_tests++;
     load_ee(w->x0, c, k, m, e, p);
     load_ee(w->x1, c, k, m, e, q);
     if (!moves_into(w, false, p, q, c->radius + m->radius, &h)) return;
@@ -414,6 +422,31 @@ static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     r.key = qpc_ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
     if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_mesh_normal(m, w->x0, 0, e);
     w->to->full |= !qpc_array_push(&w->to->found, r);
+}
+
+static void filter_batch(walk *w) {
+    batch *b = w->batch;
+    uint8_t open;
+    if (b->count == 0) return;
+    qpc_filter_ee(&b->block, b->count, &open);
+    for (int32_t i = 0; i < b->count; i++)
+        if (open >> i & 1) test_ee(w, b->chain[i], b->edge[i][0], b->mesh[i], b->edge[i][1]);
+    b->count = 0;
+}
+
+static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
+    qpc_vec3 p[4], q[4];
+    batch *b = w->batch;
+    w->to->counts.ee_tests++;
+    load_ee(w->x0, c, k, m, e, p);
+    load_ee(w->x1, c, k, m, e, q);
+    // Beyond this nothing is reported, whatever the tolerance.
+    qpc_filter_put(&b->block, b->count, p, q, w->reach * (c->radius + m->radius));
+    b->chain[b->count] = c;
+    b->mesh[b->count] = m;
+    b->edge[b->count][0] = k;
+    b->edge[b->count][1] = e;
+    if (++b->count == QPC_FILTER_LANES) filter_batch(w);
 }
 
 static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
@@ -433,7 +466,12 @@ static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_cha
 }
 
 static void motion_slice(walk *w, int32_t first, int32_t last) {
+    batch b;
+    memset(&b.block, 0, sizeof b.block);
+    b.count = 0;
+    w->batch = &b;
     visit(w, first, last, motion_vt, motion_ee, motion_cc);
+    filter_batch(w);
 }
 
 qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *x1, double factor,
