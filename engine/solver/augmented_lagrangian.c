@@ -37,7 +37,7 @@ enum {
     FEW = 12,         // missed rows that need no soft start
     MANY = 150,       // missed rows that need a softer one
     PROBE = 12,       // Newton steps that the last set gets to prove itself
-    PROBE_OF_MANY = 4, // the same where many rows are missed
+    PROBE_OF_MANY = 4, // the same where many rows are missed, and some reach beyond the band of K
     SLOW_MOST = 12,   // multiplier updates in a row that do not help
     SLOW_MOST_BEFORE_OTHERS = 6,
 };
@@ -289,7 +289,8 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : report->iterations + 400, slow = 0;
     double full = s.general ? RHO_GENERAL : RHO, rho = full, best = DBL_MAX;
     set_penalty(&s, rho);
-    int32_t probe = work->missed > MANY ? PROBE_OF_MANY : PROBE;
+    bool tangled = s.general || s.band.far_rows > 0; // a factor costs more, and the last set says less
+    int32_t probe = work->missed > MANY && tangled ? PROBE_OF_MANY : PROBE;
     bool probed = warm && work->missed > FEW && minimise(&s, true, limit < probe ? limit : probe);
     if (work->missed > FEW && !probed) {
         rho = work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;

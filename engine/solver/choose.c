@@ -1,5 +1,6 @@
 /// The solver table. The rule of `auto` is in auto.c. Runs on the worker in the world.
 #include "engine/solver/condense.h"
+#include "engine/solver/screen.h"
 #include "engine/solver/work.h"
 
 #include <math.h>
@@ -109,9 +110,10 @@ out:
     return status;
 }
 
-qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
-                     qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
-                     qpc_error *err) {
+/// Over the nodes that the rows touch, if that is less.
+static qpc_status solve_condensed(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
+                                  qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
+                                  qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_condensed less;
     bool condensed = false;
@@ -145,5 +147,21 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
         if (status == QPC_OK) status = solve_as_it_is(id, qp, options, arena, dv, lambda, report, err);
     }
     qpc_arena_rewind(arena, mark);
+    return status;
+}
+
+qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
+                     qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
+                     qpc_error *err) {
+    bool done = false;
+    qpc_solver_report screened, all;
+    qpc_status status = qpc_screen(id, qp, options, arena, solve_condensed, dv, lambda, &screened, &done, err);
+    if (status == QPC_OK && !done) {
+        qpc_solver_options left = *options;
+        if (left.max_iterations > 0) left.max_iterations -= screened.iterations < left.max_iterations ? screened.iterations : left.max_iterations - 1;
+        status = solve_condensed(id, qp, &left, arena, dv, lambda, &all, err);
+        if (status == QPC_OK) qpc_screen_count(&screened, &all);
+    }
+    if (status == QPC_OK && report != NULL) *report = screened;
     return status;
 }

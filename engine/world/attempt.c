@@ -15,7 +15,8 @@ static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; se
 static const double FRICTION_OPERATIONS = 1e9;
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
-static const double LOOSE = 100;             // times the tolerances, of QPs on the way
+static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
+static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
@@ -100,8 +101,8 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     options.perturbation = w->solver.perturbation;
     options.start = start;
     if (t->loose) {
-        options.residual_tolerance *= LOOSE;
-        options.stat_tolerance *= LOOSE;
+        options.residual_tolerance *= has_cloth(w) ? LOOSE : LOOSE_CABLES;
+        options.stat_tolerance *= has_cloth(w) ? LOOSE : LOOSE_CABLES;
     }
     if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
     int32_t budget = budget_left(w);
@@ -246,7 +247,7 @@ static qpc_status make_rows(qpc_world *w, qpc_trial *t, const double *x_strain, 
     if (st == QPC_OK && !t->cautious) st = qpc_step_merge_predicted(w, err);
     if (st == QPC_OK) st = t->cautious ? qpc_step_add_near_rows(w, t, err) : qpc_step_add_predicted_rows(w, t->h, err);
     for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = qpc_step_add_impact_row(w, t, &w->impacts.data[i], err);
-    qpc_step_start_warm(w, t->h);
+    if (st == QPC_OK) st = qpc_step_start_warm(w, t->h, err);
     qpc_lap(&since, &w->report->ns_rows);
     return st;
 }
@@ -275,7 +276,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
-    t->loose = has_cloth(w) && w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER;
+    t->loose = w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER; // a QP follows
     if (st == QPC_OK) st = solve(w, t, NULL, w->dv, err);
     t->loose = false;
     if (st == QPC_OK) place_end(w, t->h, w->dv);
@@ -291,7 +292,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
-    bool tight = !has_cloth(w) || t->newton > 0 || w->solver.newton == 0; // the answer at hand
+    bool tight = t->newton > 0 || w->solver.newton == 0 || t->exhausted; // the answer at hand
     while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);

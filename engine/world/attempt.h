@@ -83,7 +83,7 @@ bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest);
 void qpc_step_clear_rows(qpc_world *w);
 /// Multipliers by row key: kept after a solve, given to new rows before the next.
 qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err);
-void qpc_step_start_warm(qpc_world *w, double h);
+qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err);
 
 // ---- friction.c ----
 qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);
