@@ -5,13 +5,14 @@
 /// without friction) are condensed to u = W r + q, solved as one cone problem, rows outside that
 /// are violated then are pulled in, and so on until none is. Worker thread of the world; memory
 /// from the arena.
+#include "engine/solver/friction_chain.h"
 #include "engine/solver/friction_set.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { STAGGER_CAP = 50, ROUNDS = 60 };
+enum { STAGGER_CAP = 50, ROUNDS = 60, CHAIN_STEPS = 300, DENSE_AFTER = 120 };
 static const double STILL = 1e-14;
 
 typedef struct friction_job {
@@ -264,6 +265,34 @@ static bool any_push(const friction_job *job) {
     return false;
 }
 
+/// The rows may contradict where the law was missed: only a solve of the rows alone tells.
+static qpc_status alone(friction_job *job, bool warm, qpc_error *err) {
+    const qpc_qp *qp = job->qp;
+    if (job->found.natural <= job->tolerance || !warm) return QPC_OK;
+    double *dv = qpc_arena_array(job->arena, (size_t)qp->n, sizeof *dv);
+    double *lambda = qpc_arena_array(job->arena, (size_t)qp->m, sizeof *lambda);
+    if (dv == NULL || lambda == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    memset(lambda, 0, (size_t)qp->m * sizeof *lambda);
+    qpc_solver_report alone = {0};
+    qpc_status status = qpc_solve(job->id, qp, job->options, job->arena, dv, lambda, &alone, err);
+    if (status != QPC_OK || alone.outcome != QPC_OUTCOME_INFEASIBLE) return status;
+    memcpy(job->dv, dv, (size_t)qp->n * sizeof *dv);
+    memcpy(job->lambda, lambda, (size_t)qp->m * sizeof *lambda);
+    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
+    job->report = alone;
+    return QPC_OK;
+}
+
+/// Where K is banded: in time linear in the unknowns.
+static qpc_status chain(friction_job *job, qpc_error *err) {
+    int32_t most = job->most > 0 && job->most < CHAIN_STEPS ? job->most : CHAIN_STEPS;
+    qpc_status status = qpc_friction_chain_solve(job->qp, job->friction, job->tolerance, most, job->arena,
+                                                 job->dv, job->lambda, job->beta, &job->found, err);
+    job->found.iterations = job->found.newton;
+    return status;
+}
+
 static qpc_status exact(friction_job *job, qpc_error *err) {
     const qpc_qp *qp = job->qp;
     qpc_status status = qpc_linsys_ensure(qp->sys, err);
@@ -271,11 +300,17 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
     if (status != QPC_OK) return status;
     if (r == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    bool warm = any_push(job);
+    bool banded = qpc_friction_chain_pays(qp, job->friction), warm = banded || any_push(job);
     if (!warm) status = solve_without(job, err);
     if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
+    if (banded) {
+        status = chain(job, err);
+        if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
+    }
     for (int32_t i = 0; i < qp->m; i++)
         if (qp->equality[i] || job->lambda[i] > 0) qpc_friction_set_add(&job->set, i);
+    if (job->found.newton > 0 && job->most > 0 && (job->set.size > DENSE_AFTER || job->found.newton >= job->most))
+        return alone(job, warm, err);
     for (int32_t round = 0; round < ROUNDS; round++) {
         job->found.iterations = round + 1;
         status = qpc_friction_set_condense(&job->set, job->arena, err);
@@ -291,21 +326,7 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
         if (job->most > 0 && job->found.newton + job->found.outers >= job->most) break; // all it was given
     }
     job->found.iterations += job->found.outers + job->found.newton;
-    if (job->found.natural <= job->tolerance || !warm) return QPC_OK;
-    // The rows may contradict: only a solve of the rows alone tells.
-    double *dv = qpc_arena_array(job->arena, (size_t)qp->n, sizeof *dv);
-    double *lambda = qpc_arena_array(job->arena, (size_t)qp->m, sizeof *lambda);
-    if (dv == NULL || lambda == NULL)
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    memset(lambda, 0, (size_t)qp->m * sizeof *lambda);
-    qpc_solver_report alone = {0};
-    status = qpc_solve(job->id, qp, job->options, job->arena, dv, lambda, &alone, err);
-    if (status != QPC_OK || alone.outcome != QPC_OUTCOME_INFEASIBLE) return status;
-    memcpy(job->dv, dv, (size_t)qp->n * sizeof *dv);
-    memcpy(job->lambda, lambda, (size_t)qp->m * sizeof *lambda);
-    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
-    job->report = alone;
-    return QPC_OK;
+    return alone(job, warm, err);
 }
 
 // ---- entry ----

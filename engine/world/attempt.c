@@ -26,6 +26,7 @@ enum {
     MOST_RELAXATIONS = 8,    // of an attempt
     RELAX_STEPS = 6,
     MOST_ALTERNATIONS = 12,
+    MOST_CHAIN_STEPS = 300,   // of a friction problem with a banded K
     MOST_FRICTION_STEPS = 60, // of a friction problem; warm ones take two to six, some have no solution at all
 };
 
@@ -56,9 +57,10 @@ static void note_budget(qpc_world *w, qpc_trial *t) {
 
 static bool has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
 
-/// Exact friction works on dense matrices of three unknowns a contact with a force: so many steps, at least two, that one
-/// problem takes a bounded number of operations.
+/// Where K is banded a step costs what is linear in the unknowns. Else exact friction works on dense matrices of three
+/// unknowns a contact with a force: so many steps, at least two, that one problem takes a bounded number of operations.
 static int32_t friction_steps(const qpc_world *w, int32_t most) {
+    if (w->sys.kind == QPC_LINSYS_BAND) return w->solver.friction == QPC_FRICTION_STAGGERED ? most : MOST_CHAIN_STEPS;
     double pushing = 0.0;
     for (int32_t k = 0; k < w->rub.row.count; k++) pushing += w->rows.lambda[w->rub.row.data[k]] > 0.0;
     if (pushing == 0.0) pushing = 0.5 * w->rub.row.count; // cold
