@@ -26,10 +26,11 @@ enum {
     OUTERS = 100,
     PATIENCE = 1,        // outers that go on beyond the tolerance
     DESCENTS = 30,       // steps on one augmented Lagrangian
+    HOPELESS = 100,      // steps after which it should be near
     FEW = 3,             // up to which R rises
     MANY = 7,            // from which on it falls
 };
-static const double FINE = 1e-15, R_FIRST = 30, R_LEAST = 1, R_MOST = 1e8, R_GROWTH = 10, INNER = 0.05, AIM = 1e-3;
+static const double FINE = 1e-15, R_FIRST = 30, R_LEAST = 1, R_MOST = 1e8, R_GROWTH = 10, INNER = 0.05, AIM = 1e-3, FAR_OFF = 1e-3;
 
 // ---- set-up ----
 
@@ -389,7 +390,8 @@ qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *fricti
     for (int32_t i = 0, good = 0; i < OUTERS && st == QPC_OK && steps < most && !c.no_memory; i++) {
         if (c.best <= FINE * scale_of(&c) || polish(&c, R, tolerance, most, &steps)) break;
         if (c.best <= tolerance * scale_of(&c) && ++good > PATIENCE) break;
-        if (steps < most) outer(&c, &R, most, &steps);
+        if (steps >= HOPELESS && c.best > FAR_OFF * scale_of(&c)) break; // rows that contradict, as a rule
+        if (steps < most && !c.no_memory) outer(&c, &R, most, &steps);
     }
     if (st == QPC_OK && c.no_memory) st = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     if (st == QPC_OK) {

@@ -75,6 +75,7 @@ static void linearise(qpc_chain_block *b, double shift) {
 /// Room for rows beyond the band, once there are any.
 static bool allocate_far(qpc_chain *c) {
     const size_t most = 3 * QPC_CHAIN_FAR;
+    if (c->no_memory) return false;
     if (c->Y != NULL) return true;
     c->Y = qpc_arena_array(c->arena, (size_t)c->qp->n * most, sizeof *c->Y);
     c->S = qpc_arena_array(c->arena, most * most, sizeof *c->S);
