@@ -8,7 +8,7 @@
 
 static bool full;
 
-static const char *const SCENES[] = {"pulley-1", "pulley-2", "pulley-funnel", "cylinder", "drum", "drum-turning", "drum-flange",
+static const char *const SCENES[] = {"pulley-1", "pulley-2", "pulley-funnel", "cylinder", "drum-turning",
                                      "pulley-1-ea", "pulley-1-strain", "pulley-funnel-strain"};
 static const int BUDGETS[] = {1, 3, 10, 30, 100};
 static const struct {
