@@ -84,7 +84,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, strain_rows, "1", "rows of strain limits")                                                \
     X(I, active_hash, "1", "hash of the sorted keys of the active rows")                           \
     X(I, qps, "1", "QPs solved in the step")                                                       \
-    X(I, solver_iterations, "1", "iterations of all QPs of the step")                              \
+    X(I, solver_iterations, "1", "iterations of QPs, friction and impacts, changes of sets apart")  \
     X(I, set_changes, "1", "rows added to and dropped from active sets")                           \
     X(I, budget, "1", "iterations and set changes that the step was given; 0: as many as it needed") \
     X(I, exhausted, "1", "1: they did not suffice, and the best iterate was taken")                \

@@ -212,8 +212,9 @@ static const qpc_field_spec step_results[] = {
       "Over this batch: steps, wall_s and cpu_s (of the worker's thread), contacts_max, "
       "active_max, "
       "passes_max, newton_max, halvings, failsafe, not_proven (steps whose motion was not proven: a broken "
-      "promise), ccd_uncertain, toi_margin, min_gap (smallest distance over thickness), worst "
-      "{stat, prim, dual, comp, natural_ratio, penetration}, energy_drift_max, and last: every "
+      "promise), ccd_uncertain, exhausted (steps that used up their budget), friction_missed (steps that "
+      "missed Coulomb's law), toi_margin, min_gap (smallest distance over thickness), worst "
+      "{stat, prim, dual, comp, natural_ratio, friction_natural (m/s), penetration}, energy_drift_max, and last: every "
       "step "
       "field of the last step. recording, only if not everything could be recorded: why."),
     M("positions", TENSOR, "Positions of all nodes of moving bodies, m, (nodes, 3)."),

@@ -214,6 +214,7 @@ qpc_das_verdict qpc_das_push(qpc_das *s, int32_t p, double *ret_rise) {
                 for (int32_t i = 0; i < qp->n; i++) s->x[i] -= t * sigma * s->w[i];
             *ret_rise += t * (violation - (dependent ? 0 : 0.5 * t * d));
         }
+        if (qpc_das_left(s) < 1) return QPC_DAS_OUT_OF_STEPS;
         if (t2 <= t1) {
             if (!qpc_delassus_append(&s->del, p, s->y, d)) return QPC_DAS_NO_MEMORY;
             s->state[p] = QPC_ROW_WORKING;

@@ -60,6 +60,10 @@ typedef struct qpc_keyed {
 /// By key, equal ones in the order given; spare (count): scratch. The result is in whichever of the two is returned.
 qpc_keyed *qpc_keyed_sort(qpc_keyed *list, qpc_keyed *spare, int32_t count);
 
+// ---- attempt.c: the budget ----
+/// Iterations that the step may still take; INT32_MAX: there is no budget.
+int32_t qpc_step_budget_left(const qpc_world *w);
+
 // ---- linearise.c ----
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign);

@@ -291,8 +291,7 @@ static void a_budget_keeps_the_promise(void **state) {
             cut += i == 0 ? sim.report.failsafe : 0;
             int64_t spent = sim.report.solver_iterations + sim.report.set_changes;
             if (spent > most[i]) most[i] = spent;
-            // One more QP of one iteration for a second try of a step that contradicts.
-            assert_true(spent <= budgets[i] + 2);
+            assert_true(spent <= budgets[i]);
         }
         simulation_end(&sim);
     }
