@@ -18,13 +18,13 @@ enum {
     NEWTON_MOST = 400,
     CG_AT_ONCE = 100,
     SLOW_MOST = 3,
-    STUCK = 12,
+    STUCK = 60,
     REFRESH = 8, // updates of mu after which K x - b is formed afresh
 };
 // Measured on a sheet of 50 x 50 over a ball: 103 CG steps a QP at rhoF 2, 113 at 1, 135 at 5; reductions of 0.3
 // are no better than 0.1; THETA 0.5 takes a tenth as many steps again and can fail to converge.
 static const double RHO = 2, ETA = 0.1, THETA = 0.3;
-static const double RHO_GROWTH = 4, RHO_MOST = 1e4, STRIDE = 0.3; // STRIDE: of the energy, in SLOW_MOST updates
+static const double RHO_GROWTH = 4, RHO_MOST = 1e4, SOFTEN = 16, STRIDE = 0.3; // STRIDE: of the energy, in SLOW_MOST updates
 static const double HARDEN = 0.01; // of the largest part in that energy: rows that get a larger rhoF
 // What is expected of either way: CG steps here, factorisations there, those being so much dearer than K's own.
 static const double STEPS = 200, FACTORS = 12, FILL = 1.5;
@@ -53,6 +53,7 @@ typedef struct pcg {
     uint8_t *active;                 // (m)
     int32_t *list, listed;           // active rows
     double *rd, *grad, *d, *Kd;      // (3 count)
+    double most;                     // rhoF that a row may have
     double least, reference;         // least: energy of an update so far
     int32_t slow, updates;
     bool renew;                      // R has changed
@@ -190,11 +191,26 @@ static bool harden(pcg *s) {
     for (int32_t i = 0; i < s->qp->m; i++) most = fmax(most, s->moved[i]);
     for (int32_t i = 0; i < s->qp->m; i++) {
         if (!(s->moved[i] > 0 && s->moved[i] >= HARDEN * most)) continue;
-        if (s->R[i] * s->work->kt2[i] >= RHO_MOST) continue;
+        if (s->R[i] * s->work->kt2[i] >= s->most) continue;
         s->R[i] *= RHO_GROWTH;
         any = true;
     }
     return any;
+}
+
+/// A smaller R for the hardest rows, and for good: in single precision K + J_A'R J_A was no more positive definite. False if
+/// it is not them.
+static bool soften(pcg *s) {
+    double hardest = 0;
+    for (int32_t i = 0; i < s->qp->m; i++) hardest = fmax(hardest, s->R[i] * s->work->kt2[i]);
+    s->most = hardest / SOFTEN;
+    if (s->most < RHO) return false;
+    for (int32_t i = 0; i < s->qp->m; i++)
+        if (s->R[i] * s->work->kt2[i] > s->most) s->R[i] = s->most / s->work->kt2[i];
+    s->least = s->reference = HUGE_VAL;
+    s->ssor.lost = false;
+    s->renew = true;
+    return true;
 }
 
 /// mu <- (u)_+, and a larger rhoF where the energies of such updates hardly fall: rows that nearly depend on each
@@ -230,6 +246,7 @@ static bool start(pcg *s, const double *guess) {
         s->active[i] = 0;
     }
     s->least = s->reference = HUGE_VAL;
+    s->most = RHO_MOST;
     s->renew = true;
     size_t padded = 3 * (size_t)qp->sys->blocks->count;
     memset(s->x, 0, padded * sizeof(double));
@@ -252,7 +269,10 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
     double strict = 1;
     while (report->iterations < limit && report->cg_steps < budget && strict > STRICTEST) {
         bool fresh = update_active(&s, first) || s.renew;
-        if (fresh && !precondition(&s)) break;
+        if (fresh && !precondition(&s)) {
+            if (!soften(&s)) break;
+            continue;
+        }
         s.renew = false;
         for (int32_t i = 0; i < qp->n; i++) s.grad[i] = -s.rd[i];
         for (int32_t k = 0; k < s.listed; k++) qpc_row_add(qp, s.list[k], -s.u[s.list[k]], s.grad);
@@ -278,7 +298,7 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         report->iterations++;
         double target = ETA * gradient, enough = 0.5 * THETA * measure;
         if (enough > target && enough < gradient) target = enough;
-        if (!newton(&s, target, first)) break;
+        if (!newton(&s, target, first) && !soften(&s)) break;
         first = false;
     }
     memcpy(x, s.x, (size_t)qp->n * sizeof(double));
