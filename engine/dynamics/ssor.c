@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double pair __attribute__((vector_size(16)));
+typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 static inline quad load(const float *a) { return *(const quad *)a; }
 static inline void store(float *a, quad v) { *(quad *)a = v; }
@@ -49,13 +49,34 @@ int64_t qpc_ssor_couplings(int32_t m, const int32_t *row_start, const int32_t *c
     return couplings;
 }
 
-size_t qpc_ssor_size(int32_t count, int64_t couplings) {
-    size_t nodes = (size_t)count, blocks = (size_t)couplings;
+/// Of what stands there without a coarse space.
+static size_t plain_size(const qpc_blocks *K, int64_t couplings) {
+    size_t nodes = (size_t)K->count, blocks = (size_t)couplings;
     size_t floats = (2 * 12 + 5 * 4) * nodes + 12 * blocks + 2, ints = 2 * nodes + 2 + blocks;
     return 9 * nodes + floats / 2 + ints / 2 + nodes / 8 + 3;
 }
 
-void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, int64_t couplings, double *memory) {
+size_t qpc_ssor_size(const qpc_blocks *K, bool rows, int64_t couplings) {
+    size_t size = plain_size(K, couplings);
+    if (K->coarse == NULL) return size;
+    size += 8 * ((size_t)K->coarse->count + 1) + 4 * (size_t)K->count;
+    return size + (rows ? (size_t)qpc_coarse_factor_size(K->coarse, couplings) : 0);
+}
+
+static void init_coarse(qpc_ssor *s, bool rows, double *memory) {
+    const qpc_coarse *z = s->K->coarse;
+    size_t nodes = (size_t)s->K->count, entries = 4 * ((size_t)z->count + 1);
+    s->rows = rows;
+    s->c = memory;
+    s->mu = (float *)(memory + entries);
+    s->first = s->mu + entries;
+    s->way = s->first + entries;
+    s->l = s->way + 4 * nodes;
+    memset(s->mu, 0, 2 * entries * sizeof *s->mu);
+    if (rows) qpc_coarse_factor_init(z, &s->own, (double *)(s->l + 4 * nodes));
+}
+
+void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, bool rows, int64_t couplings, double *memory) {
     size_t nodes = (size_t)K->count;
     *s = (qpc_ssor){.K = K, .couplings = couplings, .wide = memory, .unit = 1, .kernels = qpc_ssor_kernels_of(-1)};
     float *f = (float *)(memory + 9 * nodes);
@@ -72,6 +93,8 @@ void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, int64_t couplings, double *
     s->column = s->touched + nodes;
     s->is_touched = (uint8_t *)(s->column + couplings);
     memset(s->start, 0, (nodes + 2) * sizeof *s->start);
+    s->way = s->t;
+    if (K->coarse != NULL && K->coarse->pays) init_coarse(s, rows, memory + plain_size(K, couplings));
 }
 
 /// The next node of a row from entry k on: its position, v (3) = its part of the row, scaled; the entry behind it.
@@ -157,6 +180,13 @@ static void add_diagonal(qpc_ssor *s, int32_t i, double R, const double *v) {
     s->touched[s->touched_count++] = i;
 }
 
+/// A_c of K + E; without, if it has none that is cheap enough.
+static void use_coarse(qpc_ssor *s, const qpc_coarse_rows *rows) {
+    const qpc_coarse *z = s->K->coarse;
+    s->factor = rows->listed > 0 ? &s->own : &z->factor;
+    s->coarse = rows->listed == 0 || (s->rows && qpc_coarse_factor_make(z, rows, &s->own)) ? z : NULL;
+}
+
 bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const int32_t *row_start, const int32_t *column,
                       const double *value, const double *R) {
     int32_t count = s->K->count, a, b, before = s->touched_count;
@@ -187,6 +217,8 @@ bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const in
     }
     for (int32_t k = 0; k < s->touched_count; k++)
         if (!round_diagonal(s, s->touched[k])) return false;
+    qpc_coarse_rows rows = {listed, list, row_start, column, value, R};
+    if (s->l != NULL) use_coarse(s, &rows);
     return true;
 }
 
@@ -207,12 +239,17 @@ struct qpc_ssor_kernels {
     double (*begin)(qpc_ssor *s);
     double (*advance)(qpc_ssor *s, float alpha);
     void (*next_direction)(qpc_ssor *s, float beta);
+    double (*start_coarse)(qpc_ssor *s, const double *rhs, double unit);
+    void (*collect)(qpc_ssor *s);
+    double (*sweep_up_coarse)(qpc_ssor *s, float beta);
 };
 
 static const qpc_ssor_kernels kernels[] = {
-    {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction},
+    {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction,
+     base_start_coarse, base_collect, base_sweep_up_coarse},
 #if defined(__x86_64__)
-    {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction},
+    {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction,
+     avx2_start_coarse, avx2_collect, avx2_sweep_up_coarse},
 #endif
 };
 
@@ -223,6 +260,18 @@ const qpc_ssor_kernels *qpc_ssor_kernels_of(int32_t set) {
     int32_t widest = 0;
 #endif
     return set < 0 ? &kernels[widest] : set <= widest ? &kernels[set] : NULL;
+}
+
+/// r = rhs without what Z A_c^-1 Z'rhs accounts for, which is the start of the solution. |rhs|^2 in M^-1.
+static double start_coarse(qpc_ssor *s, const double *rhs, double unit) {
+    const qpc_coarse *z = s->coarse;
+    memset(s->c, 0, 4 * ((size_t)z->count + 1) * sizeof *s->c);
+    for (int32_t i = 0; i < s->K->count; i++) {
+        double *c = s->c + 4 * (int64_t)z->of[i];
+        for (int a = 0; a < 3; a++) c[a] += unit * rhs[3 * (int64_t)i + a];
+    }
+    qpc_coarse_solve(z, s->factor, s->c, s->first);
+    return s->kernels->start_coarse(s, rhs, unit);
 }
 
 double qpc_ssor_start(qpc_ssor *s, const double *rhs) {
@@ -238,24 +287,45 @@ double qpc_ssor_start(qpc_ssor *s, const double *rhs) {
     s->unit = ldexp(1, exponent); // a power of two: no rounding
     double inverse_unit = 1 / s->unit;
     if (!(isfinite(inverse_unit) && s->unit > 0)) s->unit = inverse_unit = 1; // next to nothing
-    return s->unit * sqrt(fmax(s->kernels->start(s, rhs, inverse_unit), 0));
+    double square = s->coarse != NULL ? start_coarse(s, rhs, inverse_unit) : s->kernels->start(s, rhs, inverse_unit);
+    return s->unit * sqrt(fmax(square, 0));
+}
+
+/// One product with a new direction: its curvature.
+static double go_down_and_up(qpc_ssor *s, float beta) {
+    s->kernels->sweep_down(s);
+    if (s->coarse == NULL) return s->kernels->sweep_up(s);
+    s->kernels->collect(s);
+    qpc_coarse_solve(s->coarse, s->factor, s->c, s->mu);
+    return s->kernels->sweep_up_coarse(s, beta);
+}
+
+/// d = Z mu of the start, and no direction before the first.
+static void begin_coarse(qpc_ssor *s) {
+    const qpc_coarse *z = s->coarse;
+    for (int64_t i = 0; i < s->K->count; i++)
+        for (int a = 0; a < 3; a++) s->d[4 * i + a] = z->weight[i] * s->first[4 * (int64_t)z->at[i] + a];
+    memset(s->way, 0, 4 * (size_t)s->K->count * sizeof *s->way);
+    memset(s->l, 0, 4 * (size_t)s->K->count * sizeof *s->l);
 }
 
 double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
     const qpc_ssor_kernels *run = s->kernels;
     target /= s->unit;
     double rz = run->begin(s);
+    float beta = 0;
+    if (s->coarse != NULL) begin_coarse(s);
     for (int32_t step = 0; step < most && rz > target * target; step++) {
         s->steps++;
-        run->sweep_down(s);
-        double curve = run->sweep_up(s);
+        double curve = go_down_and_up(s, beta);
         if (!(curve > 0)) {
             s->lost = true;
             break;
         }
         double last = rz;
         rz = run->advance(s, (float)(last / curve));
-        run->next_direction(s, (float)(rz / last));
+        beta = (float)(rz / last);
+        run->next_direction(s, s->coarse != NULL ? 0 : beta); // with a coarse space t follows, not p
     }
     for (int32_t i = 0; i < s->K->count; i++)
         for (int a = 0; a < 3; a++) d[3 * i + a] = s->unit * s->K->scale[i] * (double)s->d[4 * s->K->position[i] + a];

@@ -85,12 +85,12 @@ TARGET static double NAME(begin)(qpc_ssor *s) {
     return fmax(total(&rz), 0);
 }
 
-/// d += alpha t, r -= alpha (t + q), q = D r; r'q.
+/// t the direction: d += alpha t, r -= alpha (t + q), q = D r; r'q.
 TARGET static double NAME(advance)(qpc_ssor *s, float alpha) {
     sums rz = {0};
     quad a = {alpha, alpha, alpha, alpha};
     for (int64_t i = 0; i < s->K->count; i++) {
-        quad t = load(s->t + 4 * i), r = load(s->r + 4 * i) - a * (t + load(s->q + 4 * i));
+        quad t = load(s->way + 4 * i), r = load(s->r + 4 * i) - a * (t + load(s->q + 4 * i));
         quad z = times(s->D + 12 * i, r);
         store(s->d + 4 * i, load(s->d + 4 * i) + a * t);
         store(s->r + 4 * i, r);
@@ -108,6 +108,100 @@ TARGET static void NAME(next_direction)(qpc_ssor *s, float beta) {
         store(s->p + 4 * i, p);
         store(s->q + 4 * i, p);
     }
+}
+
+/// (L'Z) mu in row i, of K
+TARGET static inline quad NAME(coarse_left)(const qpc_coarse *z, int32_t i, const float *mu) {
+    quad sum = {0};
+    for (int32_t k = z->left_start[i]; k < z->left_start[i + 1]; k++)
+        sum += times(z->left + 12 * (int64_t)k, load(mu + 4 * (int64_t)z->left_other[k]));
+    return sum;
+}
+
+/// p -= (L'Z) mu of the rows' part
+TARGET static void NAME(spread)(qpc_ssor *s, const float *mu) {
+    const qpc_coarse *z = s->coarse;
+    for (int32_t k = 0; k < s->touched_count; k++) {
+        int32_t i = s->touched[k];
+        if (s->start[i] == s->start[i + 1]) continue;
+        float w = z->weight[i];
+        NAME(scatter)(s->start, s->column, s->extra, i, (quad){w, w, w, 0} * load(mu + 4 * (int64_t)z->at[i]), s->p);
+    }
+}
+
+/// c += v
+TARGET static inline void NAME(add_to)(double *c, quad v) {
+    pair *low = (pair *)c, *high = (pair *)(c + 2);
+    *low += (pair){(double)v[0], (double)v[1]};
+    *high += (pair){(double)v[2], (double)v[3]};
+}
+
+/// c = Z'(K + E) t - Z'W r = (L'Z)'(t - r), as W't = D r
+TARGET static void NAME(collect)(qpc_ssor *s) {
+    const qpc_coarse *z = s->coarse;
+    memset(s->c, 0, 4 * ((size_t)z->count + 1) * sizeof *s->c);
+    for (int32_t i = 0; i < s->K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        quad t = load(s->t + at) - load(s->r + at);
+        for (int32_t k = z->left_start[i]; k < z->left_start[i + 1]; k++) {
+            const float *m = z->left + 12 * (int64_t)k;
+            NAME(add_to)(s->c + 4 * (int64_t)z->left_other[k], across(load(m) * t, load(m + 4) * t, load(m + 8) * t));
+        }
+    }
+    for (int32_t k = 0; k < s->touched_count; k++) {
+        int32_t i = s->touched[k];
+        if (s->start[i] == s->start[i + 1]) continue;
+        float w = z->weight[i];
+        quad sum[3] = {{0}, {0}, {0}}, less[3] = {{0}, {0}, {0}};
+        NAME(gather)(s->start, s->column, s->extra, i, s->t, sum);
+        NAME(gather)(s->start, s->column, s->extra, i, s->r, less);
+        NAME(add_to)(s->c + 4 * (int64_t)z->at[i], (quad){w, w, w, 0} * across(sum[0] - less[0], sum[1] - less[1], sum[2] - less[2]));
+    }
+}
+
+/// t - Z mu + beta t_before is the new direction, and so with L't; then as in sweep_up.
+TARGET static double NAME(sweep_up_coarse)(qpc_ssor *s, float beta) {
+    const qpc_blocks *K = s->K;
+    const qpc_coarse *z = s->coarse;
+    sums curve = {0};
+    quad b = {beta, beta, beta, beta};
+    NAME(spread)(s, s->mu);
+    for (int32_t i = 0; i < K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        float w = z->weight[i];
+        quad l = load(s->p + at) - load(s->q + at) - NAME(coarse_left)(z, i, s->mu) + b * load(s->l + at);
+        quad t = load(s->t + at) - (quad){w, w, w, 0} * load(s->mu + 4 * (int64_t)z->at[i]) + b * load(s->way + at);
+        quad q = times(s->inverse + 3 * at, l - NAME(left)(s, i, s->q));
+        store(s->l + at, l);
+        store(s->way + at, t);
+        store(s->q + at, q);
+        add(&curve, (l + times(s->D + 3 * at, t)) * (t + q));
+    }
+    return total(&curve);
+}
+
+/// r = W^-1 (unit rhs - (K + E) Z mu), mu as it is in `first`; r'D r of unit rhs alone.
+TARGET static double NAME(start_coarse)(qpc_ssor *s, const double *rhs, double unit) {
+    const qpc_blocks *K = s->K;
+    const qpc_coarse *z = s->coarse;
+    sums norm2 = {0};
+    memset(s->p, 0, 4 * (size_t)K->count * sizeof *s->p);
+    NAME(spread)(s, s->first);
+    for (int32_t i = 0; i < K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        double f = unit * K->scale[K->node[i]];
+        float w = z->weight[i];
+        const double *v = rhs + 3 * (int64_t)K->node[i];
+        quad sum = {(float)(f * v[0]), (float)(f * v[1]), (float)(f * v[2]), 0};
+        quad whole = times(s->inverse + 3 * at, sum - NAME(left)(s, i, s->t));
+        sum += load(s->p + at) - NAME(coarse_left)(z, i, s->first) - NAME(left)(s, i, s->q);
+        quad q = times(s->inverse + 3 * at, sum), r = q - (quad){w, w, w, 0} * load(s->first + 4 * (int64_t)z->at[i]);
+        store(s->t + at, whole);
+        store(s->q + at, q);
+        store(s->r + at, r);
+        add(&norm2, whole * times(s->D + 3 * at, whole));
+    }
+    return total(&norm2);
 }
 
 #undef TARGET
