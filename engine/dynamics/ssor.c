@@ -6,6 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+// With rows a solve in the coarse space, A_c's factor included, costs what these steps do without and with it.
+enum { MANY_PLAIN = 20, MANY_COARSE = 8 };
+
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
 
@@ -59,7 +62,7 @@ static size_t plain_size(const qpc_blocks *K, int64_t couplings) {
 size_t qpc_ssor_size(const qpc_blocks *K, bool rows, int64_t couplings) {
     size_t size = plain_size(K, couplings);
     if (K->coarse == NULL) return size;
-    size += 8 * ((size_t)K->coarse->count + 1) + 4 * (size_t)K->count;
+    size += 6 * ((size_t)K->coarse->count + 1) + 4 * (size_t)K->count;
     return size + (rows ? (size_t)qpc_coarse_factor_size(K->coarse, couplings) : 0);
 }
 
@@ -69,11 +72,9 @@ static void init_coarse(qpc_ssor *s, bool rows, double *memory) {
     s->rows = rows;
     s->c = memory;
     s->mu = (float *)(memory + entries);
-    s->first = s->mu + entries;
-    s->way = s->first + entries;
-    s->l = s->way + 4 * nodes;
-    memset(s->mu, 0, 2 * entries * sizeof *s->mu);
-    if (rows) qpc_coarse_factor_init(z, &s->own, (double *)(s->l + 4 * nodes));
+    s->l = s->mu + entries; // and as much again for the direction
+    memset(s->mu, 0, entries * sizeof *s->mu);
+    if (rows) qpc_coarse_factor_init(z, &s->own, (double *)(s->l + 8 * nodes));
 }
 
 void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, bool rows, int64_t couplings, double *memory) {
@@ -180,11 +181,12 @@ static void add_diagonal(qpc_ssor *s, int32_t i, double R, const double *v) {
     s->touched[s->touched_count++] = i;
 }
 
-/// A_c of K + E; without, if it has none that is cheap enough.
+/// The factor of A_c: K's is at hand; one of K + E has to be worth it.
 static void use_coarse(qpc_ssor *s, const qpc_coarse_rows *rows) {
     const qpc_coarse *z = s->K->coarse;
     s->factor = rows->listed > 0 ? &s->own : &z->factor;
-    s->coarse = rows->listed == 0 || (s->rows && qpc_coarse_factor_make(z, rows, &s->own)) ? z : NULL;
+    s->coarse = rows->listed == 0 || (s->rows && s->many_steps && qpc_coarse_factor_make(z, rows, &s->own)) ? z : NULL;
+    s->way = s->coarse != NULL ? s->l + 4 * (int64_t)s->K->count : s->t;
 }
 
 bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const int32_t *row_start, const int32_t *column,
@@ -239,17 +241,18 @@ struct qpc_ssor_kernels {
     double (*begin)(qpc_ssor *s);
     double (*advance)(qpc_ssor *s, float alpha);
     void (*next_direction)(qpc_ssor *s, float beta);
-    double (*start_coarse)(qpc_ssor *s, const double *rhs, double unit);
+    void (*restrict_to)(qpc_ssor *s);
+    void (*take_coarse)(qpc_ssor *s);
     void (*collect)(qpc_ssor *s);
     double (*sweep_up_coarse)(qpc_ssor *s, float beta);
 };
 
 static const qpc_ssor_kernels kernels[] = {
     {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction,
-     base_start_coarse, base_collect, base_sweep_up_coarse},
+     base_restrict_to, base_take_coarse, base_collect, base_sweep_up_coarse},
 #if defined(__x86_64__)
     {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction,
-     avx2_start_coarse, avx2_collect, avx2_sweep_up_coarse},
+     avx2_restrict_to, avx2_take_coarse, avx2_collect, avx2_sweep_up_coarse},
 #endif
 };
 
@@ -260,18 +263,6 @@ const qpc_ssor_kernels *qpc_ssor_kernels_of(int32_t set) {
     int32_t widest = 0;
 #endif
     return set < 0 ? &kernels[widest] : set <= widest ? &kernels[set] : NULL;
-}
-
-/// r = rhs without what Z A_c^-1 Z'rhs accounts for, which is the start of the solution. |rhs|^2 in M^-1.
-static double start_coarse(qpc_ssor *s, const double *rhs, double unit) {
-    const qpc_coarse *z = s->coarse;
-    memset(s->c, 0, 4 * ((size_t)z->count + 1) * sizeof *s->c);
-    for (int32_t i = 0; i < s->K->count; i++) {
-        double *c = s->c + 4 * (int64_t)z->of[i];
-        for (int a = 0; a < 3; a++) c[a] += unit * rhs[3 * (int64_t)i + a];
-    }
-    qpc_coarse_solve(z, s->factor, s->c, s->first);
-    return s->kernels->start_coarse(s, rhs, unit);
 }
 
 double qpc_ssor_start(qpc_ssor *s, const double *rhs) {
@@ -287,8 +278,7 @@ double qpc_ssor_start(qpc_ssor *s, const double *rhs) {
     s->unit = ldexp(1, exponent); // a power of two: no rounding
     double inverse_unit = 1 / s->unit;
     if (!(isfinite(inverse_unit) && s->unit > 0)) s->unit = inverse_unit = 1; // next to nothing
-    double square = s->coarse != NULL ? start_coarse(s, rhs, inverse_unit) : s->kernels->start(s, rhs, inverse_unit);
-    return s->unit * sqrt(fmax(square, 0));
+    return s->unit * sqrt(fmax(s->kernels->start(s, rhs, inverse_unit), 0));
 }
 
 /// One product with a new direction: its curvature.
@@ -300,21 +290,20 @@ static double go_down_and_up(qpc_ssor *s, float beta) {
     return s->kernels->sweep_up_coarse(s, beta);
 }
 
-/// d = Z mu of the start, and no direction before the first.
+/// d = Z A_c^-1 Z'rhs, and r what is left: only what such a d cannot do is left to the steps.
 static void begin_coarse(qpc_ssor *s) {
-    const qpc_coarse *z = s->coarse;
-    for (int64_t i = 0; i < s->K->count; i++)
-        for (int a = 0; a < 3; a++) s->d[4 * i + a] = z->weight[i] * s->first[4 * (int64_t)z->at[i] + a];
-    memset(s->way, 0, 4 * (size_t)s->K->count * sizeof *s->way);
-    memset(s->l, 0, 4 * (size_t)s->K->count * sizeof *s->l);
+    s->kernels->restrict_to(s);
+    qpc_coarse_solve(s->coarse, s->factor, s->c, s->mu);
+    s->kernels->take_coarse(s);
 }
 
 double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
     const qpc_ssor_kernels *run = s->kernels;
     target /= s->unit;
-    double rz = run->begin(s);
     float beta = 0;
+    int64_t before = s->steps;
     if (s->coarse != NULL) begin_coarse(s);
+    double rz = run->begin(s);
     for (int32_t step = 0; step < most && rz > target * target; step++) {
         s->steps++;
         double curve = go_down_and_up(s, beta);
@@ -325,8 +314,9 @@ double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
         double last = rz;
         rz = run->advance(s, (float)(last / curve));
         beta = (float)(rz / last);
-        run->next_direction(s, s->coarse != NULL ? 0 : beta); // with a coarse space t follows, not p
+        if (s->coarse == NULL) run->next_direction(s, beta);
     }
+    s->many_steps = s->steps - before >= (s->coarse != NULL ? MANY_COARSE : MANY_PLAIN);
     for (int32_t i = 0; i < s->K->count; i++)
         for (int a = 0; a < 3; a++) d[3 * i + a] = s->unit * s->K->scale[i] * (double)s->d[4 * s->K->position[i] + a];
     return s->unit * sqrt(rz);

@@ -6,7 +6,8 @@
 /// step or one round of iterative refinement needs no more digits; who wants more forms the residual in double
 /// precision and asks again.
 /// On large, stiff meshes they are deflated by a coarse space (coarse.h; Saad, Yeung, Erhel, Guyomarc'h 2000): a step
-/// costs one product with L'Z up and one down more, and a solve with A_c. Sums run in a fixed order; memory from the caller; any thread.
+/// costs one product with L'Z up and one down more, and a solve with A_c; with rows only after a solve that took many
+/// steps, since A_c has to be factored anew whenever the rows change. Sums run in a fixed order; memory from the caller; any thread.
 #ifndef QPC_ENGINE_DYNAMICS_SSOR_H
 #define QPC_ENGINE_DYNAMICS_SSOR_H
 
@@ -37,8 +38,9 @@ typedef struct qpc_ssor {
     qpc_coarse_factor own;     // of A_c with rows
     const qpc_coarse_factor *factor; // own, or K's
     double *c;                 // (aggregates + 1 by 4)
-    float *mu, *first;         // alike, zeros at the end: of a direction; what the solution starts from
+    float *mu;                 // alike, zeros at the end
     bool rows;                 // may have rows
+    bool many_steps;           // the last solve took so many that A_c with rows would pay
     bool started;              // D has K in it
     bool lost;                 // a direction without curvature was met: K + E is not positive definite
 } qpc_ssor;

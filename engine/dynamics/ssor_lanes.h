@@ -72,12 +72,12 @@ TARGET static double NAME(start)(qpc_ssor *s, const double *rhs, double unit) {
     return total(&norm2);
 }
 
-/// d = 0, p = q = D r; r'q.
+/// p = q = D r; r'q. d = 0, unless it has begun in the coarse space.
 TARGET static double NAME(begin)(qpc_ssor *s) {
     sums rz = {0};
     for (int64_t i = 0; i < s->K->count; i++) {
         quad r = load(s->r + 4 * i), z = times(s->D + 12 * i, r);
-        store(s->d + 4 * i, (quad){0});
+        if (s->coarse == NULL) store(s->d + 4 * i, (quad){0});
         store(s->p + 4 * i, z);
         store(s->q + 4 * i, z);
         add(&rz, r * z);
@@ -85,7 +85,7 @@ TARGET static double NAME(begin)(qpc_ssor *s) {
     return fmax(total(&rz), 0);
 }
 
-/// t the direction: d += alpha t, r -= alpha (t + q), q = D r; r'q.
+/// t the direction: d += alpha t, r -= alpha (t + q), q = D r; r'q. With a coarse space p = q: t follows, not p.
 TARGET static double NAME(advance)(qpc_ssor *s, float alpha) {
     sums rz = {0};
     quad a = {alpha, alpha, alpha, alpha};
@@ -95,6 +95,7 @@ TARGET static double NAME(advance)(qpc_ssor *s, float alpha) {
         store(s->d + 4 * i, load(s->d + 4 * i) + a * t);
         store(s->r + 4 * i, r);
         store(s->q + 4 * i, z);
+        if (s->coarse != NULL) store(s->p + 4 * i, z);
         add(&rz, r * z);
     }
     return fmax(total(&rz), 0);
@@ -119,13 +120,13 @@ TARGET static inline quad NAME(coarse_left)(const qpc_coarse *z, int32_t i, cons
 }
 
 /// p -= (L'Z) mu of the rows' part
-TARGET static void NAME(spread)(qpc_ssor *s, const float *mu) {
+TARGET static void NAME(spread)(qpc_ssor *s) {
     const qpc_coarse *z = s->coarse;
     for (int32_t k = 0; k < s->touched_count; k++) {
         int32_t i = s->touched[k];
         if (s->start[i] == s->start[i + 1]) continue;
         float w = z->weight[i];
-        NAME(scatter)(s->start, s->column, s->extra, i, (quad){w, w, w, 0} * load(mu + 4 * (int64_t)z->at[i]), s->p);
+        NAME(scatter)(s->start, s->column, s->extra, i, (quad){w, w, w, 0} * load(s->mu + 4 * (int64_t)z->at[i]), s->p);
     }
 }
 
@@ -136,36 +137,46 @@ TARGET static inline void NAME(add_to)(double *c, quad v) {
     *high += (pair){(double)v[2], (double)v[3]};
 }
 
-/// c = Z'(K + E) t - Z'W r = (L'Z)'(t - r), as W't = D r
-TARGET static void NAME(collect)(qpc_ssor *s) {
+/// c += (L'Z)'v of a row, of K
+TARGET static inline void NAME(add_left)(qpc_ssor *s, int32_t i, quad v) {
     const qpc_coarse *z = s->coarse;
-    memset(s->c, 0, 4 * ((size_t)z->count + 1) * sizeof *s->c);
-    for (int32_t i = 0; i < s->K->count; i++) {
-        int64_t at = 4 * (int64_t)i;
-        quad t = load(s->t + at) - load(s->r + at);
-        for (int32_t k = z->left_start[i]; k < z->left_start[i + 1]; k++) {
-            const float *m = z->left + 12 * (int64_t)k;
-            NAME(add_to)(s->c + 4 * (int64_t)z->left_other[k], across(load(m) * t, load(m + 4) * t, load(m + 8) * t));
-        }
+    for (int32_t k = z->left_start[i]; k < z->left_start[i + 1]; k++) {
+        const float *m = z->left + 12 * (int64_t)k;
+        NAME(add_to)(s->c + 4 * (int64_t)z->left_other[k], across(load(m) * v, load(m + 4) * v, load(m + 8) * v));
     }
+}
+
+/// The same of E for all rows, v = y - less (NULL: y).
+TARGET static void NAME(add_left_of_rows)(qpc_ssor *s, const float *y, const float *less) {
+    const qpc_coarse *z = s->coarse;
     for (int32_t k = 0; k < s->touched_count; k++) {
         int32_t i = s->touched[k];
         if (s->start[i] == s->start[i + 1]) continue;
         float w = z->weight[i];
-        quad sum[3] = {{0}, {0}, {0}}, less[3] = {{0}, {0}, {0}};
-        NAME(gather)(s->start, s->column, s->extra, i, s->t, sum);
-        NAME(gather)(s->start, s->column, s->extra, i, s->r, less);
-        NAME(add_to)(s->c + 4 * (int64_t)z->at[i], (quad){w, w, w, 0} * across(sum[0] - less[0], sum[1] - less[1], sum[2] - less[2]));
+        quad sum[3] = {{0}, {0}, {0}}, off[3] = {{0}, {0}, {0}};
+        NAME(gather)(s->start, s->column, s->extra, i, y, sum);
+        if (less != NULL) NAME(gather)(s->start, s->column, s->extra, i, less, off);
+        NAME(add_to)(s->c + 4 * (int64_t)z->at[i], (quad){w, w, w, 0} * across(sum[0] - off[0], sum[1] - off[1], sum[2] - off[2]));
     }
 }
 
-/// t - Z mu + beta t_before is the new direction, and so with L't; then as in sweep_up.
+/// c = Z'(K + E) t - Z'W r = (L'Z)'(t - r), as W't = D r
+TARGET static void NAME(collect)(qpc_ssor *s) {
+    memset(s->c, 0, 4 * ((size_t)s->coarse->count + 1) * sizeof *s->c);
+    for (int32_t i = 0; i < s->K->count; i++) {
+        quad t = load(s->t + 4 * (int64_t)i) - load(s->r + 4 * (int64_t)i);
+        NAME(add_left)(s, i, t);
+    }
+    NAME(add_left_of_rows)(s, s->t, s->r);
+}
+
+/// t - Z mu + beta t_before is the new direction, and so with l = L't; q = W^-1 l, and (W't)'(t + q).
 TARGET static double NAME(sweep_up_coarse)(qpc_ssor *s, float beta) {
     const qpc_blocks *K = s->K;
     const qpc_coarse *z = s->coarse;
     sums curve = {0};
     quad b = {beta, beta, beta, beta};
-    NAME(spread)(s, s->mu);
+    NAME(spread)(s);
     for (int32_t i = 0; i < K->count; i++) {
         int64_t at = 4 * (int64_t)i;
         float w = z->weight[i];
@@ -180,28 +191,36 @@ TARGET static double NAME(sweep_up_coarse)(qpc_ssor *s, float beta) {
     return total(&curve);
 }
 
-/// r = W^-1 (unit rhs - (K + E) Z mu), mu as it is in `first`; r'D r of unit rhs alone.
-TARGET static double NAME(start_coarse)(qpc_ssor *s, const double *rhs, double unit) {
-    const qpc_blocks *K = s->K;
+/// c = Z'W r: what the coarse space sees of a right-hand side.
+TARGET static void NAME(restrict_to)(qpc_ssor *s) {
     const qpc_coarse *z = s->coarse;
-    sums norm2 = {0};
-    memset(s->p, 0, 4 * (size_t)K->count * sizeof *s->p);
-    NAME(spread)(s, s->first);
-    for (int32_t i = 0; i < K->count; i++) {
+    memset(s->c, 0, 4 * ((size_t)z->count + 1) * sizeof *s->c);
+    for (int32_t i = 0; i < s->K->count; i++) {
         int64_t at = 4 * (int64_t)i;
-        double f = unit * K->scale[K->node[i]];
         float w = z->weight[i];
-        const double *v = rhs + 3 * (int64_t)K->node[i];
-        quad sum = {(float)(f * v[0]), (float)(f * v[1]), (float)(f * v[2]), 0};
-        quad whole = times(s->inverse + 3 * at, sum - NAME(left)(s, i, s->t));
-        sum += load(s->p + at) - NAME(coarse_left)(z, i, s->first) - NAME(left)(s, i, s->q);
-        quad q = times(s->inverse + 3 * at, sum), r = q - (quad){w, w, w, 0} * load(s->first + 4 * (int64_t)z->at[i]);
-        store(s->t + at, whole);
-        store(s->q + at, q);
-        store(s->r + at, r);
-        add(&norm2, whole * times(s->D + 3 * at, whole));
+        quad r = load(s->r + at);
+        NAME(add_to)(s->c + 4 * (int64_t)z->at[i], (quad){w, w, w, 0} * times(s->D + 3 * at, r));
+        NAME(add_left)(s, i, r);
     }
-    return total(&norm2);
+    NAME(add_left_of_rows)(s, s->r, NULL);
+}
+
+/// d = Z mu, r -= W^-1 (K + E) Z mu; no direction yet.
+TARGET static void NAME(take_coarse)(qpc_ssor *s) {
+    const qpc_coarse *z = s->coarse;
+    memset(s->p, 0, 4 * (size_t)s->K->count * sizeof *s->p);
+    NAME(spread)(s);
+    for (int32_t i = 0; i < s->K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        float w = z->weight[i];
+        quad sum = load(s->p + at) - NAME(coarse_left)(z, i, s->mu) - NAME(left)(s, i, s->q);
+        quad q = times(s->inverse + 3 * at, sum), d = (quad){w, w, w, 0} * load(s->mu + 4 * (int64_t)z->at[i]);
+        store(s->q + at, q);
+        store(s->d + at, d);
+        store(s->r + at, load(s->r + at) + q - d);
+        store(s->way + at, (quad){0});
+        store(s->l + at, (quad){0});
+    }
 }
 
 #undef TARGET

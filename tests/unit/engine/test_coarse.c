@@ -97,7 +97,12 @@ static void prepare(loaded *s, double weight) {
     }
     s->memory = calloc(qpc_ssor_size(d->sys.blocks, true, couplings), sizeof *s->memory);
     qpc_ssor_init(&s->cg, d->sys.blocks, true, couplings, s->memory);
-    assert_true(qpc_ssor_prepare(&s->cg, d->m, s->list, d->row_start, d->column, d->value, s->R));
+    for (int time = 0; time < 2; time++) { // with rows the coarse space comes when a solve has taken many steps
+        assert_true(qpc_ssor_prepare(&s->cg, d->m, s->list, d->row_start, d->column, d->value, s->R));
+        assert_true((s->cg.coarse != NULL) == (time > 0 && d->sys.blocks->coarse != NULL));
+        if (time == 0) (void)qpc_ssor_solve(&s->cg, 1e-4 * qpc_ssor_start(&s->cg, d->b), 1000, s->x);
+    }
+    s->cg.steps = 0;
 }
 
 static void drop(loaded *s) {
@@ -105,6 +110,37 @@ static void drop(loaded *s) {
     free(s->list);
     free(s->x);
     free(s->memory);
+}
+
+/// A few steps are cheaper without.
+static void rows_that_take_few_steps_are_left_alone(void **state) {
+    (void)state;
+    loaded s = {0};
+    load(&s.d, FINE, 500);
+    const drape *d = &s.d;
+    qpc_linsys_prepare(&s.d.sys);
+    prepare(&s, 2);
+    (void)qpc_ssor_solve(&s.cg, 0.5 * qpc_ssor_start(&s.cg, d->b), 1000, s.x);
+    assert_true(qpc_ssor_prepare(&s.cg, d->m, s.list, d->row_start, d->column, d->value, s.R));
+    assert_null(s.cg.coarse);
+    assert_true(qpc_ssor_prepare(&s.cg, 0, NULL, d->row_start, d->column, d->value, s.R)); // K's is there anyway
+    assert_non_null(s.cg.coarse);
+    drop(&s);
+    // Without one and with one that is not used: the same bits.
+    qpc_coarse *keep = s.d.sys.blocks->coarse;
+    double *x = calloc(2 * (size_t)s.d.n + 6, sizeof *x);
+    for (int time = 0; time < 2; time++) {
+        s.d.sys.blocks->coarse = time == 0 ? keep : NULL;
+        prepare(&s, 2);
+        s.cg.many_steps = false;
+        assert_true(qpc_ssor_prepare(&s.cg, d->m, s.list, d->row_start, d->column, d->value, s.R));
+        (void)qpc_ssor_solve(&s.cg, 1e-2 * qpc_ssor_start(&s.cg, d->b), 1000, x + time * (s.d.n + 3));
+        drop(&s);
+    }
+    s.d.sys.blocks->coarse = keep;
+    assert_memory_equal(x, x + s.d.n + 3, (size_t)s.d.n * sizeof *x);
+    free(x);
+    drape_fini(&s.d);
 }
 
 /// r = b - (K + J'RJ) x, its size of b's.
@@ -294,6 +330,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(solves_agree_with_a_factor_and_take_fewer_steps),
         cmocka_unit_test(rows_of_any_weight_are_in_the_coarse_matrix),
+        cmocka_unit_test(rows_that_take_few_steps_are_left_alone),
         cmocka_unit_test(both_instruction_sets_give_the_same_bits),
         cmocka_unit_test(sheets_apart_and_nodes_held_or_alone_are_solved),
         cmocka_unit_test(small_and_soft_sheets_have_none),
