@@ -83,7 +83,8 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, active, "1", "rows held at their bound")                                                  \
     X(I, strain_rows, "1", "rows of strain limits")                                                \
     X(I, active_hash, "1", "hash of the sorted keys of the active rows")                           \
-    X(I, solver_iterations, "1", "iterations of all QPs of the step")                              \
+    X(I, qps, "1", "QPs solved in the step")                                                       \
+    X(I, solver_iterations, "1", "iterations of QPs, friction and impacts, changes of sets apart")  \
     X(I, set_changes, "1", "rows added to and dropped from active sets")                           \
     X(I, budget, "1", "iterations and set changes that the step was given; 0: as many as it needed") \
     X(I, exhausted, "1", "1: they did not suffice, and the best iterate was taken")                \
@@ -112,6 +113,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, friction_missed, "1", "1: a friction problem of the step did not reach its tolerance")    \
     X(I, impacts, "1", "contacts that bounced")                                                    \
     X(R, restitution_scale, "1", "least factor that restitution was lowered by to gain no energy; 1 if none") \
+    X(I, conflicts, "1", "rows that proved to contradict each other on the way, of the last such proof; 0: there was none") \
     X(R, relaxed, "m/s", "largest relaxation of contradicting rows")                               \
     X(R, min_gap, "1", "smallest distance over separation at its end, at most solver.reach")       \
     X(R, toi_margin, "1", "when, in parts of an accepted motion, a pair first came within 0.95 of its separation (or 0.9 of its start distance); 1 if none did") \
@@ -208,6 +210,20 @@ const double *qpc_world_reactions(const qpc_world *world, const int32_t **ret_no
                                   int32_t *ret_count);
 /// Forces of strain limits over the last step, N >= 0, one a spring (0: slack); sign of a maximum.
 const double *qpc_world_limit_forces(const qpc_world *world, int32_t *ret_count);
+/// Rows of the last step that proved to contradict each other (`conflicts` of the report says how many), by row: the first
+/// 1,024. Every one of them is needed for the contradiction. They were relaxed, or the motion held back.
+typedef enum qpc_conflict_kind { // on the wire: the order never changes
+    QPC_CONFLICT_VERTEX_TRIANGLE,
+    QPC_CONFLICT_EDGE_EDGE,
+    QPC_CONFLICT_STRAIN_MAX,
+    QPC_CONFLICT_STRAIN_MIN,
+} qpc_conflict_kind;
+typedef struct qpc_conflict_info {
+    int32_t kind;                // qpc_conflict_kind
+    int32_t body[2], feature[2]; // of a contact as above; of a strain limit the body and its spring, -1
+    uint64_t key;
+} qpc_conflict_info;
+const qpc_conflict_info *qpc_world_conflicts(const qpc_world *world, int32_t *ret_count);
 /// The canonical wire form of the scene (names and record included), borrowed for life.
 const qpc_value *qpc_world_scene(const qpc_world *world);
 

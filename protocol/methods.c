@@ -212,8 +212,9 @@ static const qpc_field_spec step_results[] = {
       "Over this batch: steps, wall_s and cpu_s (of the worker's thread), contacts_max, "
       "active_max, "
       "passes_max, newton_max, halvings, failsafe, not_proven (steps whose motion was not proven: a broken "
-      "promise), ccd_uncertain, toi_margin, min_gap (smallest distance over thickness), worst "
-      "{stat, prim, dual, comp, natural_ratio, penetration}, energy_drift_max, and last: every "
+      "promise), ccd_uncertain, exhausted (steps that used up their budget), friction_missed (steps that "
+      "missed Coulomb's law), toi_margin, min_gap (smallest distance over thickness), worst "
+      "{stat, prim, dual, comp, natural_ratio, friction_natural (m/s), penetration}, energy_drift_max, and last: every "
       "step "
       "field of the last step. recording, only if not everything could be recorded: why."),
     M("positions", TENSOR, "Positions of all nodes of moving bodies, m, (nodes, 3)."),
@@ -228,7 +229,7 @@ static const qpc_field_spec state_params[] = {
     WORLD_PARAM,
     P("fields", LIST, 0, 0,
       "Which of \"positions\", \"velocities\", \"tensions\", \"contacts\", \"reactions\", "
-      "\"limit_forces\", \"diagnostics\"; default [\"positions\"]."),
+      "\"limit_forces\", \"conflicts\", \"diagnostics\"; default [\"positions\"]."),
     PRECISION_PARAM,
     P("body", ANY, 0, 0, "Only the nodes of this body, by name or index; default all."),
 };
@@ -243,6 +244,10 @@ static const qpc_field_spec state_results[] = {
     M("reactions", MAP, "Of fixed points: node (f) int32 and force (f, 3) N."),
     M("limit_forces", TENSOR,
       "Of the strain limits, one a spring, N, (springs): 0 where slack, above 0 at a maximum, below at a minimum."),
+    M("conflicts", MAP,
+      "Rows that proved to contradict each other in that step, the first 1,024 of them: kind (n) uint8 (0 vertex-triangle, 1 "
+      "edge-edge, 2 maximum and 3 minimum of strain), bodies (n, 2) and features (n, 2) int32 (of a strain limit: the body and "
+      "its spring, -1), key (n) uint64."),
     M("diagnostics", MAP, "Every step field of that step."),
 };
 

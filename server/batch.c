@@ -21,10 +21,11 @@ void qpc_batch_begin(qpc_batch *batch, int64_t n) {
     batch->wall_ns = batch->cpu_ns = 0;
     batch->contacts_max = batch->active_max = batch->passes_max = batch->newton_max = 0;
     batch->halvings = batch->failsafe = batch->not_proven = batch->ccd_uncertain = 0;
+    batch->exhausted = batch->friction_missed = 0;
     batch->toi_margin = 1;
     batch->min_gap = DBL_MAX;
     batch->stat = batch->prim = batch->dual = batch->comp = batch->natural_ratio = 0;
-    batch->energy_drift_max = 0;
+    batch->friction_natural = batch->energy_drift_max = 0;
 }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -44,6 +45,8 @@ void qpc_batch_add(qpc_batch *batch, const qpc_step_report *r) {
     batch->failsafe += r->failsafe;
     batch->not_proven += r->proven != 1;
     batch->ccd_uncertain += r->ccd_uncertain;
+    batch->exhausted += r->exhausted != 0;
+    batch->friction_missed += r->friction_missed != 0;
     if (!(r->toi_margin >= batch->toi_margin)) batch->toi_margin = r->toi_margin;
     if (r->min_gap < batch->min_gap) batch->min_gap = r->min_gap;
     batch->stat = worse(batch->stat, r->stat);
@@ -51,6 +54,7 @@ void qpc_batch_add(qpc_batch *batch, const qpc_step_report *r) {
     batch->dual = worse(batch->dual, r->dual);
     batch->comp = worse(batch->comp, r->comp);
     batch->natural_ratio = worse(batch->natural_ratio, r->natural_ratio);
+    batch->friction_natural = worse(batch->friction_natural, r->friction_natural);
     if (fabs(r->energy_drift) > fabs(batch->energy_drift_max)) {
         batch->energy_drift_max = r->energy_drift;
     }
@@ -176,6 +180,7 @@ void qpc_batch_reply(const qpc_batch *batch, const qpc_snapshot *snapshot,
     set(&worst, "dual", number_or_nil(batch->dual));
     set(&worst, "comp", number_or_nil(batch->comp));
     set(&worst, "natural_ratio", number_or_nil(batch->natural_ratio));
+    set(&worst, "friction_natural", number_or_nil(batch->friction_natural));
     // Fraction of the thickness by which two features came too close.
     set(&worst, "penetration", qpc_real(batch->done > 0 && gap < 1 ? 1 - gap : 0));
 
@@ -190,6 +195,8 @@ void qpc_batch_reply(const qpc_batch *batch, const qpc_snapshot *snapshot,
     set(&summary, "failsafe", qpc_int(batch->failsafe));
     set(&summary, "not_proven", qpc_int(batch->not_proven));
     set(&summary, "ccd_uncertain", qpc_int(batch->ccd_uncertain));
+    set(&summary, "exhausted", qpc_int(batch->exhausted));
+    set(&summary, "friction_missed", qpc_int(batch->friction_missed));
     set(&summary, "toi_margin", batch->done > 0 ? number_or_nil(batch->toi_margin) : qpc_nil());
     set(&summary, "min_gap", batch->done > 0 ? number_or_nil(gap) : qpc_nil());
     set(&summary, "worst", as_value(&worst));

@@ -158,6 +158,11 @@ static void carve_all(carver *block, qpc_snapshot *s) {
     s->contact_force = carve(block, contacts, 8);
     s->contact_friction = carve(block, contacts, 24);
     s->contact_key = carve(block, contacts, 8);
+    size_t conflicts = (size_t)s->conflict_count;
+    s->conflict_body = carve(block, conflicts, 8);
+    s->conflict_feature = carve(block, conflicts, 8);
+    s->conflict_kind = carve(block, conflicts, 1);
+    s->conflict_key = carve(block, conflicts, 8);
     s->reaction_node = carve(block, (size_t)s->reaction_count, 4);
     s->reaction_force = carve(block, (size_t)s->reaction_count, 24);
 }
@@ -192,6 +197,17 @@ static void copy_contacts(qpc_snapshot *s, const qpc_contact_info *contacts) {
     }
 }
 
+static void copy_conflicts(qpc_snapshot *s, const qpc_conflict_info *conflicts) {
+    for (int32_t i = 0; i < s->conflict_count; i++) {
+        for (int k = 0; k < 2; k++) {
+            s->conflict_body[2 * i + k] = conflicts[i].body[k];
+            s->conflict_feature[2 * i + k] = conflicts[i].feature[k];
+        }
+        s->conflict_kind[i] = (uint8_t)conflicts[i].kind;
+        s->conflict_key[i] = conflicts[i].key;
+    }
+}
+
 qpc_status qpc_snapshot_take(const qpc_world *world, const qpc_layout *layout,
                              const qpc_step_report *report, uint32_t parts, qpc_snapshot **ret,
                              qpc_error *err) {
@@ -200,9 +216,11 @@ qpc_status qpc_snapshot_take(const qpc_world *world, const qpc_layout *layout,
     const double *tensions = NULL, *limits = NULL, *reactions = NULL;
     const int32_t *reaction_node = NULL;
     const qpc_contact_info *contacts = NULL;
+    const qpc_conflict_info *conflicts = NULL;
     if (parts & QPC_PART_TENSIONS) tensions = qpc_world_tensions(world, &head.tension_count);
     if (parts & QPC_PART_LIMIT_FORCES) limits = qpc_world_limit_forces(world, &head.limit_count);
     if (parts & QPC_PART_CONTACTS) contacts = qpc_world_contacts(world, &head.contact_count);
+    if (parts & QPC_PART_CONFLICTS) conflicts = qpc_world_conflicts(world, &head.conflict_count);
     if (parts & QPC_PART_REACTIONS) {
         reactions = qpc_world_reactions(world, &reaction_node, &head.reaction_count);
     }
@@ -238,6 +256,7 @@ qpc_status qpc_snapshot_take(const qpc_world *world, const qpc_layout *layout,
     if (s->tension_count > 0) memcpy(s->tensions, tensions, 8 * (size_t)s->tension_count);
     if (s->limit_count > 0) memcpy(s->limit_forces, limits, 8 * (size_t)s->limit_count);
     if (s->contact_count > 0) copy_contacts(s, contacts);
+    if (s->conflict_count > 0) copy_conflicts(s, conflicts);
     for (int32_t i = 0; i < s->reaction_count; i++) {
         s->reaction_node[i] = frame_node(layout, reaction_node[i]);
         memcpy(&s->reaction_force[3 * i], &reactions[3 * i], 24);
@@ -275,7 +294,7 @@ static const struct {
     {"positions", QPC_PART_POSITIONS},     {"velocities", QPC_PART_VELOCITIES},
     {"tensions", QPC_PART_TENSIONS},       {"contacts", QPC_PART_CONTACTS},
     {"reactions", QPC_PART_REACTIONS},     {"diagnostics", QPC_PART_DIAGNOSTICS},
-    {"limit_forces", QPC_PART_LIMIT_FORCES},
+    {"limit_forces", QPC_PART_LIMIT_FORCES}, {"conflicts", QPC_PART_CONFLICTS},
 };
 enum { PART_COUNT = sizeof part_names / sizeof part_names[0] };
 
@@ -302,7 +321,7 @@ qpc_status qpc_parts_from_value(const qpc_value *list, const char *where, uint32
         if (part == 0) {
             return qpc_fail_at(err, QPC_ERR_INVALID, path,
                                "'%s' is not a field: want positions, velocities, tensions, "
-                               "contacts, reactions, limit_forces or diagnostics",
+                               "contacts, reactions, limit_forces, conflicts or diagnostics",
                                name);
         }
         parts |= part;
@@ -376,6 +395,16 @@ static qpc_value contacts_value(const qpc_snapshot *s, bool single, qpc_status *
     return c;
 }
 
+static qpc_value conflicts_value(const qpc_snapshot *s, qpc_status *status) {
+    qpc_value c = qpc_map();
+    int64_t n = s->conflict_count;
+    put_raw(&c, status, "kind", QPC_U8, n, 1, s->conflict_kind);
+    put_raw(&c, status, "bodies", QPC_I32, n, 2, s->conflict_body);
+    put_raw(&c, status, "features", QPC_I32, n, 2, s->conflict_feature);
+    put_raw(&c, status, "key", QPC_U64, n, 1, s->conflict_key);
+    return c;
+}
+
 static qpc_value reactions_value(const qpc_snapshot *s, bool single, qpc_status *status) {
     qpc_value r = qpc_map();
     put_raw(&r, status, "node", QPC_I32, s->reaction_count, 1, s->reaction_node);
@@ -422,6 +451,10 @@ qpc_status qpc_snapshot_to_map(const qpc_snapshot *s, const qpc_layout *layout, 
     if (parts & QPC_PART_CONTACTS) {
         qpc_value contacts = contacts_value(s, single, &status);
         qpc_put(map, &status, "contacts", contacts);
+    }
+    if (parts & QPC_PART_CONFLICTS) {
+        qpc_value conflicts = conflicts_value(s, &status);
+        qpc_put(map, &status, "conflicts", conflicts);
     }
     if (parts & QPC_PART_REACTIONS) {
         qpc_value reactions = reactions_value(s, single, &status);

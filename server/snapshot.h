@@ -50,7 +50,8 @@ typedef enum qpc_snapshot_part {
     QPC_PART_REACTIONS = 16,
     QPC_PART_DIAGNOSTICS = 32,
     QPC_PART_LIMIT_FORCES = 64,
-    QPC_PART_ALL = 127,
+    QPC_PART_CONFLICTS = 128,
+    QPC_PART_ALL = 255,
     QPC_PART_SINGLE = 256, // float32 copies of positions and velocities too
 } qpc_snapshot_part;
 
@@ -60,7 +61,7 @@ typedef struct qpc_snapshot {
     int64_t step;
     double time;
     uint64_t hash;
-    int32_t node_count, tension_count, contact_count, reaction_count, limit_count;
+    int32_t node_count, tension_count, contact_count, reaction_count, limit_count, conflict_count;
     double *positions, *velocities; // (nodes x 3) m, m/s
     float *positions32, *velocities32;
     double *tensions, *limit_forces; // N
@@ -68,6 +69,9 @@ typedef struct qpc_snapshot {
     uint8_t *contact_kind;                   // (n)
     double *contact_position, *contact_normal, *contact_gap, *contact_force, *contact_friction;
     uint64_t *contact_key;
+    int32_t *conflict_body, *conflict_feature; // (n x 2)
+    uint8_t *conflict_kind;                    // (n)
+    uint64_t *conflict_key;
     int32_t *reaction_node;  // in frame numbers
     double *reaction_force;  // (n x 3) N
     qpc_step_report report;  // zero before the first step

@@ -15,6 +15,7 @@ typedef struct nnls {
     long double *R;        // (count x count) upper triangle of their QR
     long double *y, *trial, *residual;
     int32_t *used, used_count;
+    int32_t ready; // of the columns in use, those that basis and R hold
 } nnls;
 
 static long double dot(int32_t n, const long double *a, const long double *b) {
@@ -23,10 +24,11 @@ static long double dot(int32_t n, const long double *a, const long double *b) {
     return s;
 }
 
-/// Least squares over the columns in use by Gram-Schmidt, twice; target: 0, ..., 0, -1.
+/// Least squares over the columns in use by Gram-Schmidt, twice; target: 0, ..., 0, -1. Columns that were there
+/// before keep their part of the basis.
 static void solve_used(nnls *p) {
     int32_t n = p->length, count = p->used_count;
-    for (int32_t k = 0; k < count; k++) {
+    for (int32_t k = p->ready; k < count; k++) {
         long double *v = p->basis + (size_t)k * n;
         memcpy(v, p->column + (size_t)p->used[k] * n, (size_t)n * sizeof *v);
         for (int32_t i = 0; i < k; i++) p->R[i * p->count + k] = 0;
@@ -40,8 +42,9 @@ static void solve_used(nnls *p) {
         long double norm = sqrtl(dot(n, v, v));
         p->R[k * p->count + k] = norm > 0 ? norm : 1;
         for (int32_t j = 0; j < n; j++) v[j] /= norm > 0 ? norm : 1;
-        p->trial[k] = -v[n - 1];
     }
+    p->ready = count;
+    for (int32_t k = 0; k < count; k++) p->trial[k] = -p->basis[(size_t)k * n + n - 1];
     for (int32_t k = count - 1; k >= 0; k--) {
         for (int32_t i = k + 1; i < count; i++) p->trial[k] -= p->R[k * p->count + i] * p->trial[i];
         p->trial[k] /= p->R[k * p->count + k];
@@ -72,9 +75,10 @@ static bool step_back(nnls *p) {
     for (int32_t k = 0; k < p->used_count; k++) {
         int32_t c = p->used[k];
         p->y[c] += part * (p->trial[k] - p->y[c]);
-        if (k == blocker || p->y[c] <= 0)
+        if (k == blocker || p->y[c] <= 0) {
             p->y[c] = 0;
-        else
+            if (p->ready > kept) p->ready = kept;
+        } else
             p->used[kept++] = c;
     }
     p->used_count = kept;
@@ -87,8 +91,8 @@ static void run(nnls *p) {
         int32_t best = -1;
         long double steepest = 1e-17L;
         for (int32_t c = 0; c < p->count; c++) {
-            bool in = false;
-            for (int32_t k = 0; k < p->used_count; k++) in = in || p->used[k] == c;
+            bool in = p->y[c] != 0;
+            for (int32_t k = 0; k < p->used_count && !in; k++) in = p->used[k] == c;
             long double slope =
                 in ? 0 : dot(p->length, p->column + (size_t)c * p->length, p->residual);
             if (slope > steepest) {
@@ -134,9 +138,11 @@ qpc_status qp_score_conflict(const qp_ground *g, const int32_t *rows, int32_t co
                              qp_conflict *ret, qpc_error *err) {
     const qp_file *f = g->file;
     *ret = (qp_conflict){.size = HUGE_VAL};
-    int32_t columns = 0, most = 2 * count;
-    for (int32_t i = 0; i < count; i++)
+    int32_t columns = 0, most = count;
+    for (int32_t i = 0; i < count; i++) {
         if (rows[i] < 0 || rows[i] >= f->m) return QPC_OK; // no such row: no proof
+        most += f->type[rows[i]];
+    }
     size_t n = (size_t)f->n, k = (size_t)most;
     nnls p = {.length = f->n + 1, .used = qpc_alloc_array(k + 1, sizeof *p.used)};
     long double *wide = qpc_calloc(2 * k * (n + 1) + k * k + 2 * k + n + 1, sizeof *wide);

@@ -7,7 +7,7 @@
 // own arithmetic (qp_score.h): residuals, distance from the stored solution, proofs of
 // contradictions, set changes of warm starts; then geometric means by size class and the list of
 // what fell short. Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does
-// not read or an output that does not write. See docs/checking.md.
+// not read or has the name of one before it, or an output that does not write. See docs/checking.md.
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "tools/qp_report.h"
@@ -97,18 +97,36 @@ static qpc_status check_ground(const qp_ground *g, const char *name, const reque
     return status;
 }
 
+/// The name of an instance: that of its file without the folder and without ".qpb".
+static void name_of(const char *path, char name[NAME]) {
+    const char *slash = strrchr(path, '/');
+    (void)snprintf(name, NAME, "%s", slash != NULL ? slash + 1 : path);
+    for (char *c = name; *c != '\0'; c++) // goes to terminals and CSV
+        if ((unsigned char)*c <= ' ' || *c >= 127 || *c == ',' || *c == '"') *c = '_';
+    char *end = strstr(name, ".qpb");
+    if (end != NULL && end[4] == '\0') *end = '\0';
+}
+
+/// Whether a file before this one has its name: rows and means would count one instance twice.
+static bool came_before(char **paths, int i) {
+    char name[NAME], other[NAME];
+    name_of(paths[i], name);
+    for (int k = 0; k < i; k++) {
+        name_of(paths[k], other);
+        if (strcmp(name, other) != 0) continue;
+        fprintf(stderr, "%s: left out, an instance of this name came before: %s\n", paths[i], paths[k]);
+        return true;
+    }
+    return false;
+}
+
 static int check_file(const char *path, const request *r, history *h, qpc_arena *arena,
                       qp_report *report) {
     qp_file file = {0};
     qp_ground ground = {0};
     qpc_error err = {0};
     char name[NAME];
-    const char *slash = strrchr(path, '/');
-    (void)snprintf(name, sizeof name, "%s", slash != NULL ? slash + 1 : path);
-    for (char *c = name; *c != '\0'; c++) // goes to terminals and CSV
-        if ((unsigned char)*c <= ' ' || *c >= 127 || *c == ',' || *c == '"') *c = '_';
-    char *end = strstr(name, ".qpb");
-    if (end != NULL && end[4] == '\0') *end = '\0';
+    name_of(path, name);
     qpc_status status = qp_file_read(path, &file, &err);
     if (status == QPC_OK) status = qp_ground_init(&ground, &file, &err);
     if (status == QPC_OK) status = check_ground(&ground, name, r, h, arena, report, &err);
@@ -137,8 +155,8 @@ static int usage(FILE *out, int status) {
         "  --csv            one line an instance and engine, values separated by commas\n"
         "  --json           one JSON object a line\n"
         "  --commit ID      goes into the CSV\n"
-        "Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does not read\n"
-        "or an output that does not write.\n");
+        "Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does not read or\n"
+        "has the name of one before it, or an output that does not write.\n");
     return status;
 }
 
@@ -228,7 +246,7 @@ int main(int argc, char **argv) {
     qpc_arena arena = {0};
     int unread = 0;
     for (int i = optind; i < argc; i++)
-        unread += check_file(argv[i], &r, &h, &arena, &report) != EXIT_HOLDS;
+        unread += (!r.sequence && came_before(argv + optind, i - optind)) || check_file(argv[i], &r, &h, &arena, &report) != EXIT_HOLDS;
     bool holds = qp_report_end(&report);
     forget(&h);
     qpc_arena_fini(&arena);

@@ -61,8 +61,7 @@ static int32_t iterations_of(const qp_file *f, const qp_result *r) {
 
 static void print_conflict(const qp_file *f, const qp_result *r) {
     if (r->report.outcome != QPC_OUTCOME_INFEASIBLE) return;
-    int32_t named =
-        r->report.conflict_count < QPC_CONFLICT_MAX ? r->report.conflict_count : QPC_CONFLICT_MAX;
+    int32_t named = qpc_conflict_named(&r->report);
     printf("    %s: rows", r->conflict.holds ? "proved" : "not proved");
     for (int32_t i = 0; i < named; i++)
         printf("%s %d (id %d)", i > 0 ? "," : "", r->report.conflict_row[i],
@@ -197,7 +196,7 @@ static void print_json(const char *name, const qp_file *f, const qp_result *r) {
         print_number("distance", s->distance);
     }
     if (f->infeasible) {
-        int32_t named = p->conflict_count < QPC_CONFLICT_MAX ? p->conflict_count : QPC_CONFLICT_MAX;
+        int32_t named = qpc_conflict_named(p);
         printf(", \"proved\": %s, \"conflict_rows\": [", r->conflict.holds ? "true" : "false");
         for (int32_t i = 0; i < named; i++) printf("%s%d", i > 0 ? ", " : "", p->conflict_row[i]);
         printf("]");

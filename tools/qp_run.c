@@ -232,9 +232,7 @@ static qpc_status judge_qp(const qp_ground *g, qp_result *r, qpc_error *err) {
     qpc_status status = qp_score_qp(g, r->x, r->lam, false, &r->score, err);
     if (status != QPC_OK) return status;
     if (r->report.outcome == QPC_OUTCOME_INFEASIBLE) {
-        int32_t named = r->report.conflict_count < QPC_CONFLICT_MAX ? r->report.conflict_count
-                                                                    : QPC_CONFLICT_MAX;
-        status = qp_score_conflict(g, r->report.conflict_row, named, &r->conflict, err);
+        status = qp_score_conflict(g, r->report.conflict_row, qpc_conflict_named(&r->report), &r->conflict, err);
         if (status != QPC_OK) return status;
     }
     if (g->file->infeasible) {

@@ -28,11 +28,12 @@ typedef struct totals {
     qpc_error error;
     double wall_s, cpu_s, elapsed_s;
     int64_t contacts, active, passes, newton, halvings, failsafe;
+    int64_t exhausted, friction_missed; // steps
     int64_t not_proven, not_said; // steps; not_said: by a server that has no such figure
     double min_gap, penetration;
     double energy_drift,
         energy_last; // (E - E0 - W) over the scale: largest in magnitude, at the end
-    double stat, prim, dual, comp, natural;
+    double stat, prim, dual, comp, natural, friction;
 } totals;
 
 static void larger(double *a, double b) {
@@ -59,6 +60,8 @@ static void add_batch(totals *t, const qpc_step_reply *reply) {
     larger_int(&t->newton, cli_int(s, "newton_max", 0));
     t->halvings += cli_int(s, "halvings", 0);
     t->failsafe += cli_int(s, "failsafe", 0);
+    t->exhausted += cli_int(s, "exhausted", 0);
+    t->friction_missed += cli_int(s, "friction_missed", 0);
     int64_t not_proven = cli_int(s, "not_proven", -1);
     *(not_proven < 0 ? &t->not_said : &t->not_proven) += not_proven < 0 ? cli_int(s, "steps", 0) : not_proven;
     t->min_gap = fmin(t->min_gap, cli_real(s, "min_gap", 2));
@@ -70,6 +73,7 @@ static void add_batch(totals *t, const qpc_step_reply *reply) {
     larger(&t->dual, cli_real(worst, "dual", 0));
     larger(&t->comp, cli_real(worst, "comp", 0));
     larger(&t->natural, cli_real(worst, "natural_ratio", 0));
+    larger(&t->friction, cli_real(worst, "friction_natural", 0));
     larger(&t->penetration, cli_real(worst, "penetration", 0));
 }
 
@@ -263,6 +267,11 @@ static void print_summary(const totals *t, const cli_times *times, const char *n
            t->penetration);
     printf("  worst residuals  stat %.1e, prim %.1e, dual %.1e, comp %.1e, natural %.1e r/dt\n",
            t->stat, t->prim, t->dual, t->comp, t->natural);
+    if (t->friction > 0 || t->friction_missed > 0)
+        printf("  friction         residual %.1e m/s, missed in %lld steps\n", t->friction,
+               (long long)t->friction_missed);
+    if (t->exhausted > 0)
+        printf("  budget           used up in %lld steps\n", (long long)t->exhausted);
     printf("  fail-safe        %lld, halvings %lld\n", (long long)t->failsafe,
            (long long)t->halvings);
     cli_print_proof(t->reached - t->not_proven - t->not_said, t->not_proven, t->not_said);
@@ -292,7 +301,7 @@ static cli_exit print_summary_json(const cli *c, const totals *t, const cli_time
         const char *key;
         double value;
     } worsts[] = {{"stat", t->stat}, {"prim", t->prim},       {"dual", t->dual},
-                  {"comp", t->comp}, {"natural", t->natural}, {"penetration", t->penetration}};
+                  {"comp", t->comp}, {"natural", t->natural}, {"friction", t->friction}, {"penetration", t->penetration}};
     for (size_t i = 0; i < sizeof worsts / sizeof *worsts; i++)
         ok = cli_set(&worst, worsts[i].key, qpc_real(worsts[i].value)) && ok;
     ok = cli_set(&step, "cpu_median", qpc_real(times->cpu_median)) && ok;
@@ -327,6 +336,8 @@ static cli_exit print_summary_json(const cli *c, const totals *t, const cli_time
         {"worst", worst},
         {"failsafe", qpc_int(t->failsafe)},
         {"halvings", qpc_int(t->halvings)},
+        {"exhausted", qpc_int(t->exhausted)},
+        {"friction_missed", qpc_int(t->friction_missed)},
         {"not_proven", t->not_said > 0 && t->not_proven == 0 ? qpc_nil() : qpc_int(t->not_proven)},
         {"energy_drift_max", qpc_real(t->energy_drift)},
         {"energy_drift_end", qpc_real(t->energy_last)},

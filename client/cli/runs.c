@@ -298,6 +298,11 @@ static void print_show(const qpc_value *entry, const qpc_value *facts, const tab
                extreme(t, "stat", false, 0), extreme(t, "prim", false, 0),
                extreme(t, "dual", false, 0), extreme(t, "comp", false, 0),
                extreme(t, "natural_ratio", false, 0));
+        if (extreme(t, "friction_natural", false, 0) > 0)
+            printf("  friction         residual %.1e m/s, missed in %g steps\n",
+                   extreme(t, "friction_natural", false, 0), total(t, "friction_missed"));
+        if (total(t, "exhausted") > 0)
+            printf("  budget           used up in %g steps\n", total(t, "exhausted"));
         printf("  fail-safe        %g, halvings %g\n", total(t, "failsafe"), total(t, "halvings"));
         const double *drift = table_column(t, "energy_drift");
         printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n",
@@ -326,6 +331,9 @@ static cli_exit show_json(const cli *c, const qpc_value *entry, const qpc_value 
         {"natural", "natural_ratio", 0},
         {"failsafe", "failsafe", 2},
         {"halvings", "halvings", 2},
+        {"friction", "friction_natural", 0},
+        {"friction_missed", "friction_missed", 2},
+        {"exhausted", "exhausted", 2},
         {"energy_drift_max", "energy_drift", 3},
     };
     qpc_value root = qpc_map(), list = qpc_map(), facts_copy = qpc_nil();

@@ -6,6 +6,7 @@
 #include <assimp/scene.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "client/meshio/objtext.h"
 
 enum { NODE_DEPTH_MAX = 64, QPM_HEADER = 24, CHILD_CPU_S = 600 };
 
@@ -207,7 +209,8 @@ static bool emit_node(emitter *e, const struct aiNode *node, const struct aiMatr
     return true;
 }
 
-_Noreturn static void read_in_child(const char *path, int fd) {
+/// text: an OBJ file's, or NULL: the file itself.
+_Noreturn static void read_in_child(const char *path, const char *text, unsigned size, int fd) {
     static emitter e; // large; the child has its own
     static const int ours[] = {SIGINT, SIGTERM, SIGPIPE, SIGSEGV, SIGABRT, SIGBUS, SIGFPE};
     const struct rlimit no_core = {0, 0}, cpu = {CHILD_CPU_S, CHILD_CPU_S};
@@ -219,7 +222,8 @@ _Noreturn static void read_in_child(const char *path, int fd) {
     if (nothing >= 0) dup2(nothing, STDERR_FILENO);
     e.fd = fd;
     e.counting = true;
-    e.scene = aiImportFile(path, aiProcess_Triangulate);
+    e.scene = text != NULL ? aiImportFileFromMemory(text, size, aiProcess_Triangulate, "obj")
+                           : aiImportFile(path, aiProcess_Triangulate);
     struct aiMatrix4x4 identity;
     aiIdentityMatrix4(&identity);
     if (e.scene == NULL) {
@@ -329,15 +333,15 @@ static qpc_status gather_stream(gather *g, int fd, const char *path, const limit
     return QPC_OK;
 }
 
-static qpc_status read_by_assimp(const char *path, const limits *limit, qpc_mesh_data *ret,
-                                 qpc_mesh_file_report *report, qpc_error *err) {
+static qpc_status read_by_assimp(const char *path, const char *text, size_t size, const limits *limit,
+                                 qpc_mesh_data *ret, qpc_mesh_file_report *report, qpc_error *err) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return qpc_fail(err, QPC_ERR_IO, "%s: cannot make a pipe: %s", path, strerror(errno));
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        read_in_child(path, ends[1]);
+        read_in_child(path, text, (unsigned)size, ends[1]);
     }
     close(ends[1]);
     if (child < 0) {
@@ -365,6 +369,26 @@ static qpc_status read_by_assimp(const char *path, const limits *limit, qpc_mesh
     return QPC_OK;
 }
 
+/// An OBJ file, its text set right first.
+static qpc_status read_obj(const char *path, FILE *file, size_t size, const limits *limit, qpc_mesh_data *ret,
+                           qpc_mesh_file_report *report, qpc_error *err) {
+    char *text = qpc_alloc(size), *right = NULL;
+    qpc_error why = {0};
+    qpc_status st = QPC_OK;
+    if (text == NULL)
+        st = qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory", path);
+    else if (fread(text, 1, size, file) != size)
+        st = qpc_fail(err, QPC_ERR_IO, "%s: cannot read: %s", path, strerror(errno));
+    else if ((st = qpc_obj_text(text, size, &right, &size, &why)) != QPC_OK)
+        (void)qpc_fail(err, st, "%s: cannot read the mesh: %s", path, why.message);
+    qpc_free(text);
+    if (st == QPC_OK)
+        st = size <= UINT_MAX ? read_by_assimp(path, right, size, limit, ret, report, err)
+                              : qpc_fail(err, QPC_ERR_LIMIT, "%s: the text is too long", path);
+    qpc_free(right);
+    return st;
+}
+
 qpc_status qpc_mesh_file_read(const char *path, const qpc_mesh_file_limits *given,
                               qpc_mesh_data *ret, qpc_mesh_file_report *report, qpc_error *err) {
     static const qpc_mesh_file_limits none;
@@ -380,19 +404,21 @@ qpc_status qpc_mesh_file_read(const char *path, const qpc_mesh_file_limits *give
     if (status != QPC_OK) return status;
     const char *dot = strrchr(path, '.');
     const char *extension = dot != NULL && strchr(dot, '/') == NULL ? dot + 1 : "";
-    static const char *const known[] = {"obj", "stl", "ply", "off"};
+    static const char *const known[] = {"stl", "ply", "off"};
     bool by_assimp = false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         by_assimp |= strcasecmp(extension, known[i]) == 0;
     if (strcasecmp(extension, "qpm") == 0) {
         *report = (qpc_mesh_file_report){0};
         status = read_qpm(path, file, size, &limit, ret, err);
+    } else if (strcasecmp(extension, "obj") == 0) {
+        status = read_obj(path, file, (size_t)size, &limit, ret, report, err);
     } else if (!by_assimp) {
         status =
             qpc_fail(err, QPC_ERR_UNSUPPORTED,
                      "%s: unknown mesh format; files end in .obj, .stl, .ply, .off or .qpm", path);
     } else {
-        status = read_by_assimp(path, &limit, ret, report, err);
+        status = read_by_assimp(path, NULL, 0, &limit, ret, report, err);
     }
     fclose(file);
     return status;

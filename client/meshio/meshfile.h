@@ -3,7 +3,8 @@
 /// Polygons are triangulated, points and lines are left out and counted. Corners at exactly the
 /// same position become one vertex (files such as STL repeat them); nothing is smoothed, moved, or
 /// merged within a tolerance. Coordinates have the precision that assimp keeps: single. A QPM file
-/// is taken as it is, in double. assimp runs in a child process of its own, so that a file that
+/// is taken as it is, in double. Vertices of an OBJ file that assimp would misread are set right or refused
+/// (objtext.h). assimp runs in a child process of its own, so that a file that
 /// crashes it is an error like any other. Any thread.
 #ifndef QPC_CLIENT_MESHIO_MESHFILE_H
 #define QPC_CLIENT_MESHIO_MESHFILE_H

@@ -133,10 +133,13 @@ static qpc_status add_chain(qpc_detector *det, const qpc_surface *s, int32_t sur
     while (c->leaves < c->edge_count) c->leaves *= 2;
     c->arc = qpc_alloc_array((size_t)s->node_count + 1, sizeof *c->arc);
     c->tree = qpc_alloc_array(2 * (size_t)c->leaves, sizeof *c->tree);
-    if (c->arc == NULL || c->tree == NULL) return no_memory(err);
+    c->neighbour = qpc_alloc_array((size_t)c->edge_count, sizeof *c->neighbour);
+    c->kinked = qpc_alloc_array((size_t)c->edge_count, 1);
+    if (c->arc == NULL || c->tree == NULL || c->neighbour == NULL || c->kinked == NULL) return no_memory(err);
     c->arc[0] = 0;
     for (int32_t k = 0; k + 1 < s->node_count; k++) c->arc[k + 1] = c->arc[k] + s->rest_length[k];
     c->arc[s->node_count] = c->arc[s->node_count - 1];
+    qpc_chain_neighbours(c);
     c->lead_max = 2 * c->arc[s->node_count - 1] / c->edge_count + 4 * c->radius;
     for (int32_t i = 0; i < 2 * c->leaves; i++) c->tree[i] = qpc_dbox_empty();
     return QPC_OK;
@@ -292,6 +295,8 @@ void qpc_detector_destroy(qpc_detector *det) {
     for (int32_t i = 0; i < det->chain_count; i++) {
         qpc_free(det->chains[i].arc);
         qpc_free(det->chains[i].tree);
+        qpc_free(det->chains[i].neighbour);
+        qpc_free(det->chains[i].kinked);
     }
     qpc_free(det->meshes);
     qpc_free(det->chains);

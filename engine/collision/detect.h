@@ -77,6 +77,10 @@ qpc_status qpc_detect_motion(qpc_detector *detector, const double *x0, const dou
 qpc_status qpc_detect_minimum_gap(qpc_detector *detector, const double *x, double *ret_ratio,
                                   qpc_error *err);
 
+/// The same up to reach, which is the answer if no pair is nearer.
+qpc_status qpc_detect_gap_within(qpc_detector *detector, const double *x, double reach, double *ret_ratio,
+                                 qpc_error *err);
+
 /// Pairs that truly intersect at x (an edge crosses a triangle; centre lines of cables that meet),
 /// by exact predicates. Of one mesh, an edge and a triangle that share a vertex intersect if they
 /// are folded flat onto each other; neighbours that merely touch are left out. depth: smallest

@@ -51,6 +51,9 @@ typedef struct qpc_chain_part {
     qpc_motion_kind motion;
     double radius, self_exclusion;
     double *arc;     // (nodes) rest length from the first node
+    int32_t *neighbour; // (edges) the last edge ahead that is no pair of the lists, see kinks.c
+    uint8_t *kinked;    // (edges) scratch: those pairs are to be tested
+    bool has_neighbours;
     double lead_max; // how far a fat box reaches ahead at most, m
     int32_t leaves;  // power of two
     qpc_dbox *tree;  // (2 leaves) implicit binary tree over the fat boxes of edges; root is 1
@@ -98,7 +101,8 @@ struct qpc_detector {
     // The choice of them that may come near while every vertex stays in its tight box
     // (shortlist.c).
     qpc_dbox *tight;
-    qpc_list *near_vt, *near_ee, *near_cc; // capacity unused
+    qpc_list *near_vt, *near_ee, *near_cc; // capacity: with those that cones reject, if
+                                           // any, all of them once more behind the first `count`
     int32_t *near_items;
     int32_t near_capacity;
     bool near_valid, use_near; // use_near: what the last update left to be walked
@@ -162,9 +166,10 @@ qpc_status qpc_shortlist_make(qpc_detector *det, const double *x, double reach, 
 void qpc_mesh_part_fit(qpc_mesh_part *m, const double *x);
 /// Direction in a triangle's plane away from its edge e; zero if the triangle has no area.
 qpc_vec3 qpc_edge_tangent(const qpc_mesh_part *m, const double *x, int32_t e, int32_t triangle);
-/// Ask a chain's tree for edges whose fat box overlaps; appends edge numbers within the chain.
-qpc_status qpc_chain_query(const qpc_chain_part *chain, const qpc_dbox *box, qpc_items *ret,
-                           uint64_t *box_tests);
+/// kinks.c: who is a close neighbour of whom; whose neighbours may come near them over the motion, at
+/// reach of their separation.
+void qpc_chain_neighbours(qpc_chain_part *chain);
+void qpc_chain_find_kinks(const qpc_chain_part *chain, const double *x0, const double *x1, double reach);
 
 static inline bool qpc_dbox_overlap(const qpc_dbox *a, const qpc_dbox *b) {
     return (a->lo[0] <= b->hi[0]) & (b->lo[0] <= a->hi[0]) & (a->lo[1] <= b->hi[1]) &

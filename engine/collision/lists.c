@@ -190,20 +190,35 @@ static void put_leaf(qpc_chain_part *c, int32_t k, const qpc_dbox *box) {
     for (i /= 2; i >= 1; i /= 2) c->tree[i] = qpc_dbox_join(&c->tree[2 * i], &c->tree[2 * i + 1]);
 }
 
-qpc_status qpc_chain_query(const qpc_chain_part *c, const qpc_dbox *box, qpc_items *ret,
-                           uint64_t *box_tests) {
-    int32_t stack[64], height = 0;
+/// Part of a chain's tree: node i, which answers for 2^level leaves.
+typedef struct subtree {
+    int32_t i, level;
+} subtree;
+
+static bool asks(const qpc_chain_part *c, subtree s, const qpc_dbox *box, int32_t low, int32_t high) {
+    int32_t first = (int32_t)(((int64_t)s.i << s.level) - c->leaves), last = first + (1 << s.level) - 1;
+    return !(first >= low && last <= high) && qpc_dbox_overlap(&c->tree[s.i], box);
+}
+
+/// Ask a chain's tree for edges whose fat box overlaps, but for edges low to high (they are near
+/// anyway); appends edge numbers within the chain.
+static qpc_status query_chain(const qpc_chain_part *c, const qpc_dbox *box, int32_t low, int32_t high,
+                              qpc_items *ret, uint64_t *box_tests) {
+    subtree stack[64], s = {1, 0};
+    int32_t height = 0;
     uint64_t tests = 1;
-    if (qpc_dbox_overlap(&c->tree[1], box)) stack[height++] = 1;
+    while (1 << s.level < c->leaves) s.level++;
+    if (asks(c, s, box, low, high)) stack[height++] = s;
     while (height > 0) {
-        int32_t i = stack[--height];
-        if (i >= c->leaves) {
-            if (!qpc_array_push(ret, i - c->leaves)) return QPC_ERR_MEMORY;
+        s = stack[--height];
+        if (s.level == 0) {
+            if (!qpc_array_push(ret, s.i - c->leaves)) return QPC_ERR_MEMORY;
             continue;
         }
+        subtree left = {2 * s.i, s.level - 1}, right = {2 * s.i + 1, s.level - 1};
         tests += 2;
-        if (qpc_dbox_overlap(&c->tree[2 * i + 1], box)) stack[height++] = 2 * i + 1;
-        if (qpc_dbox_overlap(&c->tree[2 * i], box)) stack[height++] = 2 * i;
+        if (asks(c, right, box, low, high)) stack[height++] = right;
+        if (asks(c, left, box, low, high)) stack[height++] = left;
     }
     *box_tests += tests;
     return QPC_OK;
@@ -293,12 +308,14 @@ static qpc_status list_chains(qpc_detector *det, const qpc_chain_part *c, int32_
     for (int32_t i = 0; i < det->chain_count; i++) {
         const qpc_chain_part *o = &det->chains[i];
         if (c->motion != QPC_DYNAMIC && o->motion != QPC_DYNAMIC) continue;
+        // Neighbours along the chain are in no list (kinks.c): who has edge k among those ahead of it?
+        int32_t low = o == c ? k : 1, high = o == c ? c->neighbour[k] : 0;
+        while (o == c && low > 0 && c->neighbour[low - 1] >= k) low--;
         det->found.count = 0;
-        if (qpc_chain_query(o, box, &det->found, &det->counts.box_tests) != QPC_OK)
+        if (query_chain(o, box, low, high, &det->found, &det->counts.box_tests) != QPC_OK)
             return no_memory(err);
         for (int32_t q = 0; q < det->found.count; q++) {
             int32_t e = det->found.data[q];
-            if (o == c && e >= k - 1 && e <= k + 1) continue;
             if (!qpc_array_push(&det->near_edges, o->feature_base + e)) return no_memory(err);
         }
     }
@@ -353,6 +370,16 @@ qpc_status qpc_lists_follow(qpc_detector *det, const double *x0, const double *x
     return QPC_OK;
 }
 
+static void note_motion(qpc_detector *det, const double *x0, const double *x1) {
+    for (int32_t i = 0; i < det->chain_count; i++) {
+        const qpc_chain_part *c = &det->chains[i];
+        for (int32_t k = 0; k < c->node_count; k++) {
+            int64_t at = 3 * (int64_t)(c->first_node + k);
+            det->last_motion[c->feature_base + k] = v3_sub(v3_load(x1 + at), v3_load(x0 + at));
+        }
+    }
+}
+
 /// Lists of what has a new fat box.
 static qpc_status renew(qpc_detector *det, const double *x0, const double *x1, qpc_error *err) {
     if (det->rebuild) {
@@ -387,9 +414,11 @@ qpc_status qpc_lists_update(qpc_detector *det, const double *x0, const double *x
         if (status != QPC_OK) return status;
     }
     if (!(reach <= det->cover)) det->cover = reach, det->rebuild = true;
-    // The short list leaves out what cones reject, which hits of a motion are not asked for.
-    det->use_near = x0 == x1 && !det->rebuild && qpc_shortlist_holds(det, x0, reach);
-    if (det->use_near) return QPC_OK;
+    det->use_near = !det->rebuild && qpc_shortlist_holds(det, x1, reach) && (x0 == x1 || qpc_shortlist_holds(det, x0, reach));
+    if (det->use_near) {
+        if (x0 != x1) note_motion(det, x0, x1);
+        return QPC_OK;
+    }
     qpc_status status = renew(det, x0, x1, err);
     if (status == QPC_OK && x0 == x1) {
         status = qpc_shortlist_make(det, x0, reach, err);

@@ -88,12 +88,14 @@ qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *
             status = qpc_sheets_overlaps(det, x, surfaces, c->surface, ret, max, &count, err);
         surfaces = c->surface + 1;
         if (status != QPC_OK) return status;
+        qpc_chain_find_kinks(c, x, x, 1);
         for (int32_t k = 0; k < c->edge_count; k++) {
             for (int32_t j = 0; j < det->mesh_count; j++) {
                 if (c->motion != QPC_DYNAMIC && det->meshes[j].motion != QPC_DYNAMIC) continue;
                 if (status != QPC_OK) return status;
                 status = overlaps_mesh(det, x, c, k, &det->meshes[j], ret, max, &count, err);
             }
+            for (int32_t o = k + 2; c->kinked[k] && o <= c->neighbour[k]; o++) overlaps_chain(x, c, k, c, o, ret, max, &count);
             // Partners after this edge, in order: lists keep them in any order.
             int32_t f = c->feature_base + k, after = f;
             const qpc_list *l = &det->cc[f];
@@ -233,7 +235,7 @@ bool qpc_detector_check(qpc_detector *det, const double *x0, const double *x1, q
                 const qpc_chain_part *o = &det->chains[j];
                 if (c->motion != QPC_DYNAMIC && o->motion != QPC_DYNAMIC) continue;
                 for (int32_t q = 0; q < o->edge_count; q++) {
-                    if (o == c && q >= k - 1 && q <= k + 1) continue;
+                    if (o == c && (q > k ? q <= c->neighbour[k] : k <= c->neighbour[q])) continue;
                     int32_t other[2] = {o->first_node + q, qpc_chain_next(o, q)};
                     qpc_dbox a = motion_box(x0, x1, edge, 2, det->cover * c->radius);
                     qpc_dbox b = motion_box(x0, x1, other, 2, det->cover * o->radius);

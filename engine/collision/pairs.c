@@ -6,6 +6,7 @@
 /// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
+#include "engine/collision/filter.h"
 #include "engine/collision/sheets.h"
 #include "engine/collision/walk.h"
 #include "engine/geometry/closest.h"
@@ -79,6 +80,7 @@ static void sweep_chains(qpc_detector *det, const double *x0, const double *x1, 
             qpc_dbox b = qpc_swept(x0, x1, c->first_node + k, qpc_chain_next(c, k));
             det->edge_now[c->feature_base + k] = qpc_dbox_grow(&b, reach * c->radius);
         }
+        qpc_chain_find_kinks(c, x0, x1, reach);
     }
 }
 
@@ -90,11 +92,17 @@ typedef struct walk {
     double reach;  // of the box tests, in separations
     double factor; // motion: tested separation; others: reach, before it shrinks
     double best;   // minimum gap
+    struct batch *batch; // motion: edges that wait to be filtered
 } walk;
 
 typedef void vt_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t t);
 typedef void ee_visit(walk *, const qpc_chain_part *, int32_t k, const qpc_mesh_part *, int32_t e);
 typedef void cc_visit(walk *, const qpc_chain_part *, int32_t a, const qpc_chain_part *, int32_t b);
+
+/// The items of a list; all: of a choice, with those that cones reject.
+static inline const int32_t *near_items(const int32_t *items, const qpc_list *l, bool all) {
+    return items + l->start + (all && l->capacity > l->count ? l->count : 0);
+}
 
 /// Pairs of features first to last - 1 with what their lists hold.
 static inline __attribute__((always_inline)) void
@@ -105,16 +113,18 @@ visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc
     const qpc_list *ee = det->use_near ? det->near_ee : det->ee;
     const qpc_list *cc = det->use_near ? det->near_cc : det->cc;
     const int32_t *items = det->use_near ? det->near_items : det->items;
+    bool all = det->use_near && x0 != x1; // no cones for motions
     for (int32_t f = first; f < last;) {
         const qpc_chain_part *c = &det->chains[det->feature_chain[f]];
         for (int32_t k = f - c->feature_base; k < c->node_count && f < last; k++, f++) {
             int32_t a = c->first_node + k;
             const qpc_list *l = &vt[f];
-            const int32_t *item = items + l->start;
+            const int32_t *item = near_items(items, l, all);
             qpc_side s;
             s.mesh = NULL;
-            w->to->counts.candidates += (uint64_t)l->count;
-            for (int32_t q = 0; q < l->count; q++) {
+            int32_t count = all ? l->capacity : l->count;
+            w->to->counts.candidates += (uint64_t)count;
+            for (int32_t q = 0; q < count; q++) {
                 const qpc_mesh_part *m =
                     qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], false);
                 if (m != s.mesh)
@@ -124,10 +134,11 @@ visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc
             }
             if (k >= c->edge_count) continue;
             l = &ee[f];
-            item = items + l->start;
+            item = near_items(items, l, all);
             s.mesh = NULL;
-            w->to->counts.candidates += (uint64_t)l->count;
-            for (int32_t q = 0; q < l->count; q++) {
+            count = all ? l->capacity : l->count;
+            w->to->counts.candidates += (uint64_t)count;
+            for (int32_t q = 0; q < count; q++) {
                 const qpc_mesh_part *m =
                     qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], true);
                 if (m != s.mesh)
@@ -144,6 +155,10 @@ visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc
                 if (!qpc_chains_in_reach(det, f, item[q], w->reach)) continue;
                 const qpc_chain_part *o = &det->chains[det->feature_chain[item[q]]];
                 on_cc(w, c, k, o, item[q] - o->feature_base);
+            }
+            for (int32_t o = k + 2; c->kinked[k] && o <= c->neighbour[k]; o++) {
+                w->to->counts.candidates++;
+                if (qpc_chains_in_reach(det, f, c->feature_base + o, w->reach)) on_cc(w, c, k, c, o);
             }
         }
     }
@@ -388,11 +403,17 @@ static void motion_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     w->to->full |= !qpc_array_push(&w->to->found, r);
 }
 
-static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m,
-                      int32_t e) {
+/// Edges of chains and meshes, eight at a time: most are proven apart by a fixed direction (filter.h).
+typedef struct batch {
+    qpc_filter_block block;
+    const qpc_chain_part *chain[QPC_FILTER_LANES];
+    const qpc_mesh_part *mesh[QPC_FILTER_LANES];
+    int32_t edge[QPC_FILTER_LANES][2], count;
+} batch;
+
+static void test_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
     qpc_vec3 p[4], q[4];
     motion_hit h;
-    w->to->counts.ee_tests++;
     load_ee(w->x0, c, k, m, e, p);
     load_ee(w->x1, c, k, m, e, q);
     if (!moves_into(w, false, p, q, c->radius + m->radius, &h)) return;
@@ -401,6 +422,31 @@ static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mes
     r.key = qpc_ee_key(r.node, r.weight, c->edge_base + k, m->edge_base + e);
     if (r.distance <= qpc_direction_limit(p, 4)) r.n = qpc_mesh_normal(m, w->x0, 0, e);
     w->to->full |= !qpc_array_push(&w->to->found, r);
+}
+
+static void filter_batch(walk *w) {
+    batch *b = w->batch;
+    uint8_t open;
+    if (b->count == 0) return;
+    qpc_filter_ee(&b->block, b->count, &open);
+    for (int32_t i = 0; i < b->count; i++)
+        if (open >> i & 1) test_ee(w, b->chain[i], b->edge[i][0], b->mesh[i], b->edge[i][1]);
+    b->count = 0;
+}
+
+static void motion_ee(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t e) {
+    qpc_vec3 p[4], q[4];
+    batch *b = w->batch;
+    w->to->counts.ee_tests++;
+    load_ee(w->x0, c, k, m, e, p);
+    load_ee(w->x1, c, k, m, e, q);
+    // Beyond this nothing is reported, whatever the tolerance.
+    qpc_filter_put(&b->block, b->count, p, q, w->reach * (c->radius + m->radius));
+    b->chain[b->count] = c;
+    b->mesh[b->count] = m;
+    b->edge[b->count][0] = k;
+    b->edge[b->count][1] = e;
+    if (++b->count == QPC_FILTER_LANES) filter_batch(w);
 }
 
 static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_chain_part *o,
@@ -420,7 +466,12 @@ static void motion_cc(walk *w, const qpc_chain_part *c, int32_t a, const qpc_cha
 }
 
 static void motion_slice(walk *w, int32_t first, int32_t last) {
+    batch b;
+    memset(&b.block, 0, sizeof b.block);
+    b.count = 0;
+    w->batch = &b;
     visit(w, first, last, motion_vt, motion_ee, motion_cc);
+    filter_batch(w);
 }
 
 qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *x1, double factor,
@@ -474,17 +525,28 @@ static void gap_slice(walk *w, int32_t first, int32_t last) {
     visit(w, first, last, gap_vt, gap_ee, gap_cc);
 }
 
+static qpc_status smallest_gap(qpc_detector *det, const double *x, double reach, walk *w, qpc_error *err) {
+    w->best = w->reach = w->factor = reach;
+    qpc_status status = qpc_lists_update(det, x, x, w->reach, err);
+    if (status == QPC_OK) status = visit_all(det, w, gap_slice, err);
+    return status == QPC_OK ? qpc_sheets_gap(det, x, w->factor, &w->best, err) : status;
+}
+
+qpc_status qpc_detect_gap_within(qpc_detector *det, const double *x, double reach, double *ret_ratio,
+                                 qpc_error *err) {
+    walk w = {.det = det, .x0 = x, .x1 = x};
+    qpc_status status = smallest_gap(det, x, reach, &w, err);
+    if (status == QPC_OK) *ret_ratio = w.best;
+    return status;
+}
+
 qpc_status qpc_detect_minimum_gap(qpc_detector *det, const double *x, double *ret_ratio,
                                   qpc_error *err) {
     // Where there is contact something is nearer than 1.1, and wide lists are not needed. Once
     // made, they are kept for a while; what is found does not depend on them.
     walk w = {.det = det, .x0 = x, .x1 = x};
     for (int pass = 0; pass == 0 || (pass == 1 && !(w.best < 1.1)); pass++) {
-        w.best = w.reach = w.factor = pass == 0 ? 1.1 : 2;
-        qpc_status status = qpc_lists_update(det, x, x, w.reach, err);
-        if (status == QPC_OK) status = visit_all(det, &w, gap_slice, err);
-        if (status != QPC_OK) return status;
-        status = qpc_sheets_gap(det, x, w.factor, &w.best, err);
+        qpc_status status = smallest_gap(det, x, pass == 0 ? 1.1 : 2, &w, err);
         if (status != QPC_OK) return status;
         det->content = pass == 0 ? det->content + 1 : 0;
     }

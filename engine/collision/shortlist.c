@@ -1,17 +1,19 @@
 /// Candidates near one place: what is left of the lists when every chain vertex stays in its tight
 /// box.
 ///
-/// A step asks several times about nearly the same positions (predicted ends and the end itself). A
-/// tight box is where a vertex is asked about first, and a little to all sides. Box, plane,
-/// direction and cone tests over these boxes are made once; as long as the boxes hold, only what
-/// passed is walked. That is complete by itself, so fat boxes and lists are not looked at
-/// meanwhile. Motions that leave the boxes walk the lists, and leave the choice as it is.
+/// A step asks several times about nearly the same positions (predicted ends and the end itself), and
+/// about the motion there. A tight box is where a vertex is asked about first, the step before that and
+/// some to come, and a little to all sides. Box, plane, direction and cone tests over these boxes are
+/// made once; as long as the boxes hold, only what passed is walked (motions do without the cones).
+/// That is complete by itself, so fat boxes and lists are not looked at meanwhile. Motions that leave
+/// the boxes walk the lists, and leave the choice as it is.
 #include "engine/collision/walk.h"
 
 #include "base/mem.h"
 
-static const double margin = 0.15;    // of the radius: what a tight box has to spare on all sides
-static const double slow_step = 0.25; // of the radius: motions below it are led by two more of them
+static const double margin = 0.15;   // of the radius: what a tight box has to spare on all sides
+static const double slow_step = 1.2; // of the radius: motions below it are led by some more of them
+static const double lead = 3;        // so many
 
 bool qpc_shortlist_holds(const qpc_detector *det, const double *x, double reach) {
     if (!det->near_valid || !(reach <= det->near_reach)) return false;
@@ -28,9 +30,12 @@ qpc_dbox qpc_tight_box(const qpc_chain_part *c, const double *p, qpc_vec3 motion
     qpc_dbox b = qpc_dbox_empty();
     double step = fmax(fabs(motion.x), fmax(fabs(motion.y), fabs(motion.z)));
     qpc_dbox_add(&b, p);
-    if (step < slow_step * c->radius)
-        qpc_dbox_add(&b,
-                     (double[3]){p[0] + 2 * motion.x, p[1] + 2 * motion.y, p[2] + 2 * motion.z});
+    if (step < slow_step * c->radius) {
+        for (int end = 0; end < 2; end++) {
+            qpc_vec3 q = v3_madd(v3_load(p), end == 0 ? -1 : lead, motion);
+            qpc_dbox_add(&b, (double[3]){q.x, q.y, q.z});
+        }
+    }
     return qpc_dbox_grow(&b, margin * c->radius);
 }
 
@@ -92,6 +97,7 @@ static bool choose_mesh(qpc_detector *det, const double *x, const qpc_chain_part
     qpc_side s = {0};
     s.mesh = NULL;
     to->start = *used;
+    det->found.count = 0; // with what cones reject
     det->counts.box_tests += (uint64_t)l->count;
     for (int32_t q = 0; q < l->count; q++) {
         const qpc_mesh_part *m = qpc_mesh_of(s.mesh == NULL ? det->meshes : s.mesh, item[q], edge);
@@ -105,10 +111,15 @@ static bool choose_mesh(qpc_detector *det, const double *x, const qpc_chain_part
                 : qpc_fbox_overlap(edge ? &m->edge_box[i] : &m->triangle_box[i], &s.box) &&
                       (m->moving || qpc_near_plane(&s, i));
         if (!reached) continue;
+        if (!qpc_array_push(&det->found, item[q])) return false;
         if (!m->moving && no_feature(&s, x, i, edge)) continue;
         if (!push(det, used, item[q])) return false;
     }
     to->count = *used - to->start;
+    to->capacity = det->found.count;
+    if (to->capacity == to->count) return true;
+    for (int32_t q = 0; q < det->found.count; q++) // in their order: equal hits are told apart by it
+        if (!push(det, used, det->found.data[q])) return false;
     return true;
 }
 
@@ -123,7 +134,7 @@ static bool choose_chain(qpc_detector *det, const qpc_chain_part *c, int32_t k, 
         if (item[q] <= f || !qpc_chains_in_reach(det, f, item[q], reach)) continue;
         if (!push(det, used, item[q])) return false;
     }
-    det->near_cc[f].count = *used - det->near_cc[f].start;
+    det->near_cc[f].count = det->near_cc[f].capacity = *used - det->near_cc[f].start;
     return true;
 }
 

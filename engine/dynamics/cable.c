@@ -29,14 +29,18 @@ double qpc_springs_energy(const qpc_springs *springs, const double *x) {
     return sum;
 }
 
+static inline void pull_together(double *f, int32_t i, int32_t j, qpc_vec3 pull) {
+    double *fi = f + 3 * (int64_t)i, *fj = f + 3 * (int64_t)j;
+    v3_store(fi, v3_add(v3_load(fi), pull));
+    v3_store(fj, v3_sub(v3_load(fj), pull));
+}
+
 void qpc_springs_force(const qpc_springs *springs, const double *x, double *f) {
     for (int32_t s = 0; s < springs->count; s++) {
         int32_t i = springs->node[s], j = qpc_springs_other(springs, s);
-        double l, *fi = f + 3 * (int64_t)i, *fj = f + 3 * (int64_t)j;
+        double l;
         qpc_vec3 n = direction(x, i, j, &l);
-        qpc_vec3 pull = v3_scale(springs->stiffness[s] * (l - springs->rest_length[s]), n);
-        v3_store(fi, v3_add(v3_load(fi), pull));
-        v3_store(fj, v3_sub(v3_load(fj), pull));
+        pull_together(f, i, j, v3_scale(springs->stiffness[s] * (l - springs->rest_length[s]), n));
     }
 }
 
@@ -60,6 +64,22 @@ static void add_to_band(qpc_linsys *K, int32_t i, int32_t j, double dt2, double 
     }
 }
 
+/// The same where j is i + 3 and the half bandwidth 5: every place is known from row i on.
+static void add_to_cable(double *row, double dt2, double h[3][3]) {
+    enum { STRIDE = 6, DIAGONAL = 5 };
+    for (int32_t a = 0; a < 3; a++) {
+        double *ri = row + a * STRIDE + DIAGONAL - a, *rj = ri + 3 * STRIDE;
+        for (int32_t b = 0; b < 3; b++) {
+            double v = dt2 * h[a][b];
+            if (b <= a) {
+                ri[b] += v;
+                rj[b] += v;
+            }
+            rj[b - 3] += -v;
+        }
+    }
+}
+
 /// The lower triangle by columns; place: where block (j, i) begins below the diagonal block of i.
 static void add_to_columns(qpc_linsys *K, int32_t i, int32_t j, int32_t place, double dt2, double h[3][3]) {
     for (int32_t b = 0; b < 3; b++) {
@@ -77,11 +97,17 @@ static void add_to_columns(qpc_linsys *K, int32_t i, int32_t j, int32_t place, d
 void qpc_springs_add(const qpc_springs *springs, int32_t s, qpc_linsys *K, double factor, double h[3][3]) {
     int32_t i = 3 * springs->node[s], j = 3 * qpc_springs_other(springs, s);
     if (springs->place != NULL) add_to_columns(K, i, j, springs->place[s], factor, h);
+    else if (K->bandwidth == 5 && j == i + 3) add_to_cable(K->band + (int64_t)i * 6, factor, h);
     else add_to_band(K, i, j, factor, h);
 }
 
 void qpc_springs_stiffness(const qpc_springs *springs, const double *x, const double *v, double dt,
                            qpc_linsys *K, double *Hv) {
+    qpc_springs_linearise(springs, x, v, dt, K, NULL, Hv);
+}
+
+void qpc_springs_linearise(const qpc_springs *springs, const double *x, const double *v, double dt,
+                           qpc_linsys *K, double *f, double *Hv) {
     double dt2 = dt * dt;
     for (int32_t s = 0; s < springs->count; s++) {
         int32_t node = springs->node[s], other = qpc_springs_other(springs, s);
@@ -89,6 +115,7 @@ void qpc_springs_stiffness(const qpc_springs *springs, const double *x, const do
         qpc_vec3 n = direction(x, node, other, &l);
         if (!(l > 0)) continue;
         double k = springs->stiffness[s];
+        if (f != NULL) pull_together(f, node, other, v3_scale(k * (l - springs->rest_length[s]), n));
         double across = 1 - springs->rest_length[s] / l;
         across = across > 0 ? across * k : 0;
         // H = along n n' + across I

@@ -38,6 +38,9 @@ void qpc_springs_tension(const qpc_springs *springs, const double *x, double *re
 /// K += dt^2 H(x); Hv (3 n) += H(x) v. A band takes springs between neighbours only.
 void qpc_springs_stiffness(const qpc_springs *springs, const double *x, const double *v, double dt,
                            qpc_linsys *K, double *Hv);
+/// The same, and f (3 n) += spring forces at x, unless it is NULL.
+void qpc_springs_linearise(const qpc_springs *springs, const double *x, const double *v, double dt,
+                           qpc_linsys *K, double *f, double *Hv);
 /// K += factor [h, -h; -h, h] between the ends of a spring; h symmetric.
 void qpc_springs_add(const qpc_springs *springs, int32_t s, qpc_linsys *K, double factor, double h[3][3]);
 

@@ -3,21 +3,9 @@
 
 #include <cblas.h>
 #include <math.h>
-#include <pthread.h>
 #include <stddef.h>
 
 enum { LEAF = 16 };
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-/// Before main: no worker can be inside BLAS with threads of its own while another turns them off.
-__attribute__((constructor)) static void one_thread(void) {
-    openblas_set_num_threads(1);
-}
-
-void qpc_dense_set_up(void) {
-    pthread_once(&once, one_thread);
-}
 
 /// Column by column, each taken from those to its right as soon as it is ready.
 static int32_t factor_leaf(int32_t n, double *a, int32_t ld) {

@@ -2,15 +2,12 @@
 ///
 /// Column-major, lower triangle, leading dimension n: A[i][j] at a[j * n + i], i >= j; what stands above
 /// the diagonal is neither read nor written. No overhead beyond the arithmetic: below a few hundred
-/// unknowns two to four times as fast as a sparse factor of a full matrix. Any thread.
+/// unknowns two to four times as fast as a sparse factor of a full matrix. qpc_blas_one_thread() comes first. Any thread.
 #ifndef QPC_ENGINE_DYNAMICS_DENSE_H
 #define QPC_ENGINE_DYNAMICS_DENSE_H
 
 #include <stdint.h>
 
-/// BLAS on the calling thread alone from now on (same bits, no threads beside the workers). Call it once
-/// before the others; again costs nothing.
-void qpc_dense_set_up(void);
 /// A = L L', in place. The first column whose pivot is not positive and finite, or -1.
 int32_t qpc_dense_factor(int32_t n, double *a);
 /// X = A^-1 X, (n x columns) column-major.

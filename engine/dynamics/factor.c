@@ -2,9 +2,9 @@
 #include "engine/dynamics/factor.h"
 
 #include "base/mem.h"
+#include "engine/dynamics/blas.h"
 #include "engine/dynamics/factor_solve.h"
 
-#include <cblas.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
@@ -23,13 +23,12 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void (*set_max_active_levels)(int); // OpenMP's, where CHOLMOD was built with it
 
 static void set_up(void) {
-    // CHOLMOD asks through these for everything; BLAS threads of its own would fight with the workers
-    // and sum in another order.
+    // CHOLMOD asks through these for everything.
     SuiteSparse_config.malloc_func = qpc_alloc;
     SuiteSparse_config.calloc_func = qpc_calloc;
     SuiteSparse_config.realloc_func = qpc_realloc;
     SuiteSparse_config.free_func = qpc_free;
-    openblas_set_num_threads(1);
+    qpc_blas_one_thread();
     // CHOLMOD would start four threads from each worker. Its runtime is loaded along with it, whichever it is.
     void *found = dlsym(RTLD_DEFAULT, "omp_set_max_active_levels");
     memcpy(&set_max_active_levels, &found, sizeof found);

@@ -2,6 +2,7 @@
 #include "engine/dynamics/linsys.h"
 
 #include "base/mem.h"
+#include "engine/dynamics/blas.h"
 #include "engine/dynamics/blocks.h"
 #include "engine/dynamics/dense.h"
 #include "engine/dynamics/factor.h"
@@ -123,7 +124,7 @@ static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int
         qpc_factor_destroy(sys->sparse);
         sys->sparse = NULL;
     }
-    qpc_dense_set_up();
+    qpc_blas_one_thread();
     sys->operations = sys->method == QPC_LINSYS_BY_BAND ? 2 * envelope : (double)n * n * n / 3;
     if (sys->method == QPC_LINSYS_BY_BAND && sys->width > NARROW && band > QUICK) {
         qpc_status st = make_blocks(sys, start, row, err);

@@ -23,6 +23,7 @@ enum {
     REFRESH_EVERY = 50,   // major steps between recomputations of x from lambda
     NO_RISE_REBUILD = 30, // major steps without rise of the dual objective
     NO_RISE_STOP = 120,
+    REBUILDS_MOST = 100, // of A_WW: a QP that wears out every factor goes nowhere
     FIRST_CAPACITY = 64,
     BLOCK_MOST = 1 << 20, // doubles
 };
@@ -181,6 +182,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
                  .x = x,
                  .lambda = lambda,
                  .scale = work->scale,
+                 .limit = options->max_iterations > 0 ? options->max_iterations : INT64_MAX,
                  .report = report,
                  .err = err};
     // Without a shift independent rows are at most n; a shift makes every row independent.
@@ -223,8 +225,8 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
     }
 
-    int64_t limit =
-        options->max_iterations > 0 ? options->max_iterations : 100 + 20 * ((int64_t)qp->n + qp->m);
+    // Its own bound; under one that is given, changes are counted as they come.
+    int64_t limit = s.limit < INT64_MAX ? INT64_MAX : 100 + 20 * ((int64_t)qp->n + qp->m);
     if (!qpc_das_guess(&s, limit)) return QPC_SOLVER_MEMORY(err, work);
     int32_t major = 0, no_rise = 0, polished = 0;
     for (;;) {
@@ -237,7 +239,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
             continue;
         }
         if ((int64_t)report->adds + report->drops + major >= limit ||
-            s.del.count >= QPC_DAS_ROWS_MOST) {
+            s.del.count >= QPC_DAS_ROWS_MOST || qpc_das_left(&s) < 1) {
             report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
             break;
         }
@@ -245,12 +247,20 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         qpc_das_verdict v = qpc_das_push(&s, p, &rise);
         if (v == QPC_DAS_NO_MEMORY) return QPC_SOLVER_MEMORY(err, work);
         if (v == QPC_DAS_CONTRADICTION) break;
+        if (v == QPC_DAS_OUT_OF_STEPS) {
+            report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+            break;
+        }
         major++;
         if (rise > 1e-16 * s.scale * s.scale)
             no_rise = 0;
         else
             no_rise++;
         bool tired = no_rise > 0 && no_rise % NO_RISE_REBUILD == 0;
+        if ((v == QPC_DAS_REBUILD || tired) && qpc_das_left(&s) < 2 * (int64_t)s.del.count + 2) { // it would not be all
+            report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+            break;
+        }
         if (v == QPC_DAS_REBUILD || tired) {
             report->rebuilds++;
             if (tired) s.least_index = true;
@@ -259,7 +269,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         } else if (major % REFRESH_EVERY == 0) {
             qpc_das_refresh(&s, false);
         }
-        if (no_rise >= NO_RISE_STOP) {
+        if (no_rise >= NO_RISE_STOP || report->rebuilds >= REBUILDS_MOST) {
             // What decides is the residuals: nothing may have been left to do but round-off.
             qpc_das_polish(&s);
             qpc_residuals r = qpc_work_residuals(work, x, lambda, s.q, s.w);

@@ -47,6 +47,7 @@ typedef struct qpc_das {
     double *near_z;                  // (near_solved columns of n), where block solves go by columns
     double scale;
     int32_t max_count; // most rows W may hold
+    int64_t limit;     // changes that are allowed in all; as good as none: INT64_MAX
     int32_t implied;   // rows in that state now
     bool least_index;
     int32_t unproven; // rows that could neither join nor be shown to contradict
@@ -74,6 +75,11 @@ static inline double qpc_das_tolerance(const qpc_das *s, int32_t row) {
     return t > round_off ? t : round_off;
 }
 
+/// Changes of W that are left, those of restored rows included.
+static inline int64_t qpc_das_left(const qpc_das *s) {
+    return s->limit - s->report->restored - s->report->adds - s->report->drops;
+}
+
 /// x = K^-1 (b - J'lambda), once refined if asked.
 void qpc_das_refresh(qpc_das *s, bool refine);
 /// The last digits of lambda_W and x.
@@ -82,8 +88,8 @@ void qpc_das_polish(qpc_das *s);
 void qpc_das_drop(qpc_das *s, int32_t place);
 
 /// W and its factor from the rows with lambda != 0 and all equalities, then lambda at the
-/// stationary point of W. Also the way to start afresh when the factor has worn out. False when
-/// memory is out.
+/// stationary point of W. Also the way to start afresh when the factor has worn out. Under a limit
+/// only as many rows as may all leave again. False when memory is out.
 bool qpc_das_build(qpc_das *s);
 /// From any W with lambda >= 0: put violated rows into W many at a time while there are many. What
 /// is left to do is for the exact loop. budget: adds and drops at most, as far as whole rounds
@@ -97,7 +103,8 @@ typedef enum qpc_das_verdict {
     QPC_DAS_GO_ON,
     QPC_DAS_REBUILD,
     QPC_DAS_CONTRADICTION,
-    QPC_DAS_NO_MEMORY
+    QPC_DAS_NO_MEMORY,
+    QPC_DAS_OUT_OF_STEPS // x and lambda belong together all the same
 } qpc_das_verdict;
 /// Push violated row p into W. *ret_rise: by how much the dual objective rose.
 qpc_das_verdict qpc_das_push(qpc_das *s, int32_t p, double *ret_rise);

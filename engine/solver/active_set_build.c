@@ -228,6 +228,8 @@ bool qpc_das_build(qpc_das *s) {
             s->lambda[i] = 0;
     }
     sort_list(s, count);
+    int64_t room = qpc_das_left(s) / 2;
+    for (; count > room; count--) s->lambda[s->list[count - 1]] = 0;
     if (!build_list(s, 0, count, &s->report->restored)) return false;
     settle(s);
     return true;
@@ -272,6 +274,7 @@ bool qpc_das_guess(qpc_das *s, int64_t budget) {
     for (int32_t round = 0; round < GUESS_ROUNDS; round++) {
         int32_t count = list_violated(s), adds = report->adds, drops = report->drops;
         int64_t left = budget - adds - drops, room = QPC_DAS_ROWS_MOST - s->del.count;
+        if (s->limit < INT64_MAX) left = (qpc_das_left(s) - s->del.count) / 2; // all of them may leave again
         if (room < left) left = room;
         if (count > left) count = left > 0 ? (int32_t)left : 0;
         if (count < GUESS_LEAST) break;

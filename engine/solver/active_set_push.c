@@ -127,8 +127,8 @@ static void report_infeasible(qpc_das *s, int32_t p) {
         for (; k > 0 && s->list[k - 1] > row; k--) s->list[k] = s->list[k - 1];
         s->list[k] = row;
     }
-    report->conflict_count = count < QPC_CONFLICT_MAX ? count : QPC_CONFLICT_MAX;
-    memcpy(report->conflict_row, s->list, (size_t)report->conflict_count * sizeof(int32_t));
+    report->conflict_count = count;
+    memcpy(report->conflict_row, s->list, (size_t)qpc_conflict_named(report) * sizeof(int32_t));
 }
 
 /// Push violated row p into W. *ret_rise: by how much the dual objective rose.
@@ -214,6 +214,7 @@ qpc_das_verdict qpc_das_push(qpc_das *s, int32_t p, double *ret_rise) {
                 for (int32_t i = 0; i < qp->n; i++) s->x[i] -= t * sigma * s->w[i];
             *ret_rise += t * (violation - (dependent ? 0 : 0.5 * t * d));
         }
+        if (qpc_das_left(s) < 1) return QPC_DAS_OUT_OF_STEPS;
         if (t2 <= t1) {
             if (!qpc_delassus_append(&s->del, p, s->y, d)) return QPC_DAS_NO_MEMORY;
             s->state[p] = QPC_ROW_WORKING;

@@ -46,10 +46,12 @@ typedef struct qpc_alm {
     double *R, *u, *g, *Jd, *trial;   // (m)
     uint8_t *active, *factored;       // (m) now; in the factor
     double *grad, *d, *t, *rd;        // (n)
+    double *kept_x, *kept_mu;         // (n), (m) what was accepted
     bool have_factor;
     bool no_memory;                   // for a factor
     qpc_solver_report *report;
     bool general;                     // K of any pattern: `sparse`, else `band`
+    bool refined;                     // R is so large that stationarity needs refinement
     qpc_alm_band band;
     qpc_alm_sparse sparse;
 } qpc_alm;

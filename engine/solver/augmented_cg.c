@@ -20,6 +20,7 @@ typedef struct cg {
     double *v, *r, *p, *q;     // (n + m) unknowns (dv, lambda_A), residual, direction, A p
     uint8_t *active, *toggles; // (m)
     bool broke_down;
+    int32_t left; // steps at most
     int32_t restarts;
 } cg;
 
@@ -57,6 +58,7 @@ static int32_t iterate(cg *s) {
             s->v[qp->n + i] = 0;
     }
     int32_t cap = 3 * qp->n + rows; // the paper's own bound
+    if (cap > s->left) cap = s->left;
     multiply(s, s->v, s->q);
     for (int32_t i = 0; i < qp->n; i++) s->r[i] = qp->b[i] - s->q[i];
     for (int32_t i = 0; i < qp->m; i++)
@@ -96,6 +98,7 @@ static int32_t solve(cg *s) {
     s->broke_down = false;
     s->restarts++;
     memset(s->v, 0, (size_t)(s->qp->n + s->qp->m) * sizeof(double));
+    s->left -= steps;
     return steps + iterate(s);
 }
 
@@ -127,8 +130,9 @@ qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *
         s.v[n + i] = s.active[i] ? lambda[i] : 0;
     }
     memset(s.v, 0, n * sizeof(double));
-    int32_t limit = options->max_iterations > 0 ? options->max_iterations : 100;
-    for (int32_t turn = 0; turn < limit; turn++) {
+    int32_t limit = options->max_iterations > 0 ? options->max_iterations : INT32_MAX;
+    for (int32_t turn = 0; turn < 100 && report->iterations < limit; turn++) {
+        s.left = limit - report->iterations;
         memcpy(kept, s.v, (n + m) * sizeof(double));
         report->iterations += solve(&s);
         if (s.broke_down) { // the last finite iterate is the answer
@@ -146,7 +150,11 @@ qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *
                 double violation = qpc_row_dot(qp, i, s.v) - qp->c[i];
                 want = violation > options->residual_tolerance && s.toggles[i] <= TOGGLES;
             }
-            if (want == on) continue;
+            if (want == on || report->iterations >= limit) {
+                changed = changed || want != on;
+                continue;
+            }
+            report->iterations++;
             changed = true;
             s.active[i] = want;
             if (s.toggles[i] < 255) s.toggles[i]++;

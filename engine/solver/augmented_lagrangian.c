@@ -21,18 +21,25 @@
 #include <string.h>
 
 static const double SMALL_COMP = 1e-14; // sum |lambda s| / S^2: dv is known to 1e-7 then
-static const double RHO_FIRST = 1e2, RHO_FIRST_OF_MANY = 1, RHO_GROWTH = 10, RHO = 1e6, RHO_MOST = 1e9;
+static const double RHO_FIRST = 1e2, RHO_FIRST_OF_MANY = 1, RHO_GROWTH = 10, RHO = 1e6;
+static const double RHO_MOST = 1e13, RHO_MOST_BEFORE_OTHERS = 1e9; // alone, and where active-set comes next
 // Where hundreds of rows meet in one unknown, round-off in R (J x - c) of 1e6 costs stationarity of 1e-9.
 static const double RHO_GENERAL = 1e5;
 
+static const double NO_STEP = 1e-30; // |d|_K^2 / S^2 below which d is noise
+static const double REFINED = 1e-12; // stationarity that refinement leaves alone
+
 enum {
+    REFINEMENTS = 5,
+    SOFT_STAGES = 5, // of a relaxation, each with ten times the weight of the one before
     OUTER_MOST = 40,
     INNER_MOST = 100, // Newton steps per multiplier update
     FEW = 12,         // missed rows that need no soft start
     MANY = 150,       // missed rows that need a softer one
     PROBE = 12,       // Newton steps that the last set gets to prove itself
-    PROBE_OF_MANY = 4, // the same where many rows are missed
-    SLOW_MOST = 6,    // multiplier updates in a row that do not help
+    PROBE_OF_MANY = 4, // the same where many rows are missed, and some reach beyond the band of K
+    SLOW_MOST = 12,   // multiplier updates in a row that do not help
+    SLOW_MOST_BEFORE_OTHERS = 6,
 };
 
 static bool factor(qpc_alm *s) {
@@ -96,21 +103,23 @@ double qpc_alm_line_search(const qpc_qp *qp, const double *R, const double *u, c
 
 static bool allocate(qpc_alm *s, qpc_arena *arena) {
     size_t n = (size_t)s->qp->n, m = (size_t)s->qp->m;
-    double *rows = qpc_arena_array(arena, 5 * m, sizeof(double));
+    double *rows = qpc_arena_array(arena, 6 * m, sizeof(double));
     uint8_t *flags = qpc_arena_array(arena, 2 * m, 1);
-    double *columns = qpc_arena_array(arena, 4 * n, sizeof(double));
+    double *columns = qpc_arena_array(arena, 5 * n, sizeof(double));
     if (rows == NULL || flags == NULL || columns == NULL) return false;
     s->R = rows;
     s->u = rows + m;
     s->g = rows + 2 * m;
     s->Jd = rows + 3 * m;
     s->trial = rows + 4 * m;
+    s->kept_mu = rows + 5 * m;
     s->active = flags;
     s->factored = flags + m;
     s->grad = columns;
     s->d = columns + n;
     s->t = columns + 2 * n;
     s->rd = columns + 3 * n;
+    s->kept_x = columns + 4 * n;
     return s->general ? qpc_alm_sparse_allocate(s, arena) : qpc_alm_band_allocate(s, arena);
 }
 
@@ -119,6 +128,24 @@ static void set_penalty(qpc_alm *s, double rho) {
         s->R[i] = s->work->kt2[i] > 0 ? rho / s->work->kt2[i] : 0;
     s->have_factor = false;
     if (!s->general) qpc_alm_band_renew(s);
+}
+
+/// Where R is large, round-off of the factor shows in K x - b + J_A'u: corrections of x and u together, by the
+/// factor at hand, so that u - mu = R (J x - c) stays.
+static void refine(qpc_alm *s) {
+    const qpc_qp *qp = s->qp;
+    for (int32_t pass = 0; pass < REFINEMENTS; pass++) {
+        double size = 0;
+        qpc_linsys_multiply(qp->sys, s->x, s->rd);
+        for (int32_t i = 0; i < qp->n; i++) s->grad[i] = qp->b[i] - s->rd[i];
+        for (int32_t i = 0; i < qp->m; i++)
+            if (s->active[i]) qpc_row_add(qp, i, -s->u[i], s->grad);
+        for (int32_t i = 0; i < qp->n; i++) size += s->grad[i] * s->grad[i] / qp->sys->diagonal[i];
+        if (!(sqrt(size) > REFINED * s->work->scale)) return;
+        solve(s, s->grad, s->d);
+        for (int32_t i = 0; i < qp->n; i++) s->x[i] += s->d[i];
+        for (int32_t i = 0; i < qp->m; i++) s->u[i] += s->R[i] * qpc_row_dot(qp, i, s->d);
+    }
 }
 
 /// Minimise phi from x for the present mu. Returns false if a limit or a lost factor stops it; x
@@ -166,20 +193,74 @@ static bool minimise(qpc_alm *s, bool warm, int32_t limit) {
             same &= !flips(s, i, s->trial[i], s->active[i] != 0);
         }
         // A step below round-off ends it as well: nothing along d can be told from noise.
-        if (same || curve <= 1e-30 * s->work->scale * s->work->scale) {
+        if (same || curve <= NO_STEP * s->work->scale * s->work->scale) {
             // Multipliers from the same J x - c that made the right-hand side: its round-off, times
             // R, then cancels in K x - b + J'u.
             for (int32_t i = 0; i < n; i++) s->x[i] += s->d[i];
             memcpy(s->u, s->trial, (size_t)m * sizeof(double));
+            if (s->refined) refine(s);
             return true;
         }
         double t = warm && step == 0 ? 1 : qpc_alm_line_search(qp, s->R, s->u, s->Jd, slope, curve, 1e-14);
+        // Nor does a line search that round-off stops at once: rows that are all but at zero would flip for ever.
+        if (t * t * curve <= NO_STEP * s->work->scale * s->work->scale) return true;
         for (int32_t i = 0; i < n; i++) {
             s->x[i] += t * s->d[i];
             s->rd[i] += t * s->t[i];
         }
         for (int32_t i = 0; i < m; i++) s->g[i] += t * s->Jd[i];
     }
+}
+
+// ---- proximal steps with one weight for all rows (relax.c) ----
+
+struct qpc_alm_proximal {
+    qpc_alm s;
+    qpc_solver_report report;
+    double eps;
+    int32_t steps;
+};
+
+static void set_weight(qpc_alm *s, double weight) {
+    for (int32_t i = 0; i < s->qp->m; i++) s->R[i] = s->work->kt2[i] > 0 ? weight : 0;
+    s->have_factor = false;
+    if (!s->general) qpc_alm_band_renew(s);
+}
+
+qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double *x, double *lambda, qpc_alm_proximal **ret,
+                                  qpc_error *err) {
+    qpc_alm_proximal *p = qpc_arena_array(work->arena, 1, sizeof *p);
+    if (p == NULL) return QPC_SOLVER_MEMORY(err, work);
+    *p = (qpc_alm_proximal){.eps = eps};
+    p->s = (qpc_alm){.work = work, .qp = work->qp, .x = x, .mu = lambda, .report = &p->report,
+                     .general = work->qp->sys->kind != QPC_LINSYS_BAND};
+    memcpy(x, work->free_dv, (size_t)work->qp->n * sizeof *x);
+    memset(lambda, 0, (size_t)work->qp->m * sizeof *lambda);
+    if (!allocate(&p->s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
+    *ret = p;
+    return QPC_OK;
+}
+
+qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, qpc_error *err) {
+    qpc_alm *s = &p->s;
+    // The first one from soft to hard, as a QP.
+    double weight = p->steps == 0 ? 1 / (p->eps * pow(RHO_GROWTH, SOFT_STAGES)) : 1 / p->eps;
+    for (int32_t stage = p->steps == 0 ? SOFT_STAGES : 0; stage >= 0; stage--) {
+        if (p->steps == 0) set_weight(s, stage > 0 ? weight : 1 / p->eps);
+        weight *= RHO_GROWTH;
+        (void)minimise(s, false, p->report.iterations + INNER_MOST);
+        if (s->no_memory) return QPC_SOLVER_MEMORY(err, s->work);
+    }
+    p->steps++;
+    for (int32_t i = 0; i < s->qp->m; i++)
+        s->mu[i] = s->R[i] > 0 && (s->qp->equality[i] || s->u[i] > 0) ? s->u[i] : 0;
+    for (int32_t i = 0; i < s->qp->n; i++)
+        if (!isfinite(s->x[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "a relaxation is not finite");
+    return QPC_OK;
+}
+
+void qpc_alm_proximal_end(qpc_alm_proximal *p) {
+    if (p != NULL) qpc_alm_sparse_fini(&p->s);
 }
 
 qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_options *options,
@@ -208,7 +289,8 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : report->iterations + 400, slow = 0;
     double full = s.general ? RHO_GENERAL : RHO, rho = full, best = DBL_MAX;
     set_penalty(&s, rho);
-    int32_t probe = work->missed > MANY ? PROBE_OF_MANY : PROBE;
+    bool tangled = s.general || s.band.far_rows > 0; // a factor costs more, and the last set says less
+    int32_t probe = work->missed > MANY && tangled ? PROBE_OF_MANY : PROBE;
     bool probed = warm && work->missed > FEW && minimise(&s, true, limit < probe ? limit : probe);
     if (work->missed > FEW && !probed) {
         rho = work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;
@@ -231,11 +313,19 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
             report->outcome = QPC_OUTCOME_OPTIMAL;
             if (residuals.comp <= SMALL_COMP || improved || !done) break;
             improved = true;
-        } else if (improved) {
-            improved = false; // never worse than what was accepted, up to round-off
-            report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+            memcpy(s.kept_x, x, (size_t)qp->n * sizeof(double));
+            memcpy(s.kept_mu, lambda, (size_t)qp->m * sizeof(double));
+        } else if (improved) { // never worse than what was accepted
+            memcpy(x, s.kept_x, (size_t)qp->n * sizeof(double));
+            memcpy(lambda, s.kept_mu, (size_t)qp->m * sizeof(double));
+            break;
         }
-        if (!done || !isfinite(runaway)) break;
+        // Where it gets no further, what is asked for without that reserve is enough.
+        bool enough = qpc_work_accepts(&residuals, options, 0.9);
+        if (!done || !isfinite(runaway)) {
+            if (enough) report->outcome = QPC_OUTCOME_OPTIMAL;
+            break;
+        }
         if (rho < full) {
             rho = fmin(full, RHO_GROWTH * rho);
             set_penalty(&s, rho);
@@ -244,9 +334,13 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         // Progress: of the violation, or of the stationarity when only that is left.
         double measure = residuals.prim + residuals.stat;
         if (measure > 0.25 * best) {
-            if (++slow >= SLOW_MOST) break;
-            if (rho < RHO_MOST && slow >= 2 && residuals.prim > residuals.stat) {
+            if (++slow >= (hand_over ? SLOW_MOST_BEFORE_OTHERS : SLOW_MOST)) {
+                if (enough) report->outcome = QPC_OUTCOME_OPTIMAL;
+                break;
+            }
+            if (rho < (hand_over ? RHO_MOST_BEFORE_OTHERS : RHO_MOST) && slow >= 2 && residuals.prim > residuals.stat) {
                 rho *= 10;
+                s.refined = true;
                 set_penalty(&s, rho);
             }
         } else {

@@ -113,6 +113,31 @@ BAND_KERNEL band_solve_pairs_of(int32_t w, const qpc_linsys *K, pair *x) {
     }
 }
 
+/// The same for cables with each K_ij read once: y_{i-5} to y_{i-1} so far are at hand.
+static void cable_product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
+    const pair zero = {0, 0};
+    pair a = zero, b = zero, c = zero, d = zero, e = zero, before[CABLE] = {zero};
+    for (int32_t i = 0; i < K->n; i++) {
+        const double *row = K->band + (int64_t)i * (CABLE + 1);
+        pair xi = x[i], sum = row[5] * xi;
+        if (i >= CABLE) {
+            const pair *left = x + i - CABLE;
+            sum += ((row[0] * left[0] + row[1] * left[1]) + (row[2] * left[2] + row[3] * left[3])) + row[4] * left[4];
+            y[i - CABLE] = a + row[0] * xi;
+        } else { // what is left of column 0 is 0
+            for (int32_t k = 0; k < i; k++) sum += row[k - i + CABLE] * x[k];
+        }
+        a = b + row[1] * xi;
+        b = c + row[2] * xi;
+        c = d + row[3] * xi;
+        d = e + row[4] * xi;
+        e = sum;
+    }
+    before[0] = a, before[1] = b, before[2] = c, before[3] = d, before[4] = e;
+    int32_t last = K->n < CABLE ? K->n : CABLE;
+    for (int32_t k = 0; k < last; k++) y[K->n - last + k] = before[CABLE - last + k];
+}
+
 static void product(const qpc_linsys *K, const double *x, double *y) {
     if (K->kind == QPC_LINSYS_SPARSE)
         sparse_product(K, x, y);
@@ -126,7 +151,7 @@ static void product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
     if (K->kind == QPC_LINSYS_SPARSE)
         sparse_product_pairs(K, x, y);
     else if (K->bandwidth == CABLE)
-        band_product_pairs_of(CABLE, K, x, y);
+        cable_product_pairs(K, x, y);
     else
         band_product_pairs_of(K->bandwidth, K, x, y);
 }
@@ -156,7 +181,7 @@ typedef struct judge {
     const double *dv, *lambda;
     pair *x, *Kx;    // (n) b and r; K^-1 b and K^-1 r; K times those
     double *r;       // (n) K dv - b + J'lambda
-    double *inverse; // (n) 1 / K_jj
+    double *inverse; // (n) 1 / K_jj where a row has a column
     double *kt;      // (m) 1 for an empty row
     double *scratch; // (n x QPC_LINSYS_BLOCK), sparse K only
     uint64_t *keys;  // (m) of active rows
@@ -191,6 +216,16 @@ static bool allocate(judge *g, qpc_arena *arena) {
     if (sparse) g->scratch = qpc_arena_array(arena, n * QPC_LINSYS_BLOCK, sizeof *g->scratch);
     return g->x != NULL && g->Kx != NULL && g->r != NULL && g->inverse != NULL && g->kt != NULL &&
            g->keys != NULL && (!sparse || g->scratch != NULL);
+}
+
+static void invert_diagonal(judge *g) {
+    const qpc_qp *qp = g->qp;
+    int32_t count = qp->row_start[qp->m];
+    bool few = count < qp->n;
+    for (int32_t k = 0; k < (few ? count : qp->n); k++) {
+        int32_t j = few ? qp->column[k] : k;
+        g->inverse[j] = 1 / diagonal(qp->sys, j);
+    }
 }
 
 /// r += J'lambda, and what each row says by itself.
@@ -306,8 +341,8 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
     for (int32_t i = 0; i < qp->n; i++) {
         dv2 += dv[i] * g.r[i];
         g.r[i] -= qp->b[i];
-        g.inverse[i] = 1 / diagonal(qp->sys, i);
     }
+    invert_diagonal(&g);
     if (energy(dv2) > out.scale) out.scale = energy(dv2);
     look_at_rows(&g, &out);
     double left = rough ? by_rough_solves(&g, &out) : by_the_factor(&g, &out);

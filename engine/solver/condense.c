@@ -6,6 +6,8 @@
 ///     P = D^-1 F,  Q = D^-1 E',  s = D^-1 r
 ///     D_a -= F'P,  b_a -= F's,   D_{i+1} -= E Q,  r_{i+1} -= E s,  F_{i+1} = -E P.
 ///
+/// Behind the last kept node it goes from the right end, so that no node there couples to two.
+///
 /// Runs on the worker in the world; memory from the arena.
 #include "engine/solver/condense.h"
 
@@ -101,14 +103,39 @@ static void put_before(double *band, int32_t node, const block *B) {
         for (int32_t c = 0; c < 3; c++) row[a * STRIDE + 2 + c - a] = B->m[3 * a + c];
 }
 
+/// The nodes behind the last kept one; *D and r: what they add to it. -1 or the node without a positive pivot.
+static int32_t eliminate_tail(const qpc_qp *qp, qpc_condensed *c, block *D, double r[3]) {
+    const double *K = qp->sys->band;
+    *D = (block){{0}};
+    r[0] = r[1] = r[2] = 0;
+    for (int32_t i = c->nodes - 1; i > c->last; i--) {
+        block here = diagonal_of(K, i), E = before_of(K, i), Q = E;
+        double *s = c->back + (int64_t)i * BACK + 18;
+        pivot p;
+        for (int32_t k = 0; k < 9; k++) here.m[k] += D->m[k];
+        for (int32_t k = 0; k < 3; k++) s[k] = r[k] + qp->b[3 * i + k];
+        if (!factor(&here, &p)) return i;
+        solve(&p, s, s + 1, s + 2);
+        for (int32_t k = 0; k < 3; k++) solve(&p, &Q.m[k], &Q.m[3 + k], &Q.m[6 + k]);
+        memcpy(s - 9, Q.m, sizeof Q.m);
+        *D = (block){{0}};
+        r[0] = r[1] = r[2] = 0;
+        subtract(D, &E, true, &Q);
+        subtract_product(r, &E, true, s);
+    }
+    return -1;
+}
+
 /// The elimination; -1 or the node without a positive pivot.
 static int32_t eliminate(const qpc_qp *qp, qpc_condensed *c, double *b) {
     const double *K = qp->sys->band;
     int32_t left = -1; // last kept node, by its number among the kept
-    block D, F = {{0}}, D_left = {{0}};
-    double r[3];
+    block D, F = {{0}}, D_left = {{0}}, tail;
+    double r[3], r_tail[3];
     bool between = false; // eliminated nodes since `left`
-    for (int32_t i = 0; i < c->nodes; i++) {
+    int32_t bad = eliminate_tail(qp, c, &tail, r_tail);
+    if (bad >= 0) return bad;
+    for (int32_t i = 0; i <= c->last; i++) {
         block here = diagonal_of(K, i);
         if (!between) {
             D = here;
@@ -124,6 +151,8 @@ static int32_t eliminate(const qpc_qp *qp, qpc_condensed *c, double *b) {
                 put_before(c->sys.band, left + 1, &F);
             }
             left = c->place[i];
+            for (int32_t k = 0; k < 9 && i == c->last; k++) D.m[k] += tail.m[k];
+            for (int32_t k = 0; k < 3 && i == c->last; k++) r[k] += r_tail[k];
             D_left = D;
             memcpy(b + 3 * left, r, sizeof r);
             between = false;
@@ -145,20 +174,18 @@ static int32_t eliminate(const qpc_qp *qp, qpc_condensed *c, double *b) {
         D = (block){{0}};
         r[0] = r[1] = r[2] = 0;
         F = (block){{0}};
-        if (i + 1 < c->nodes) {
-            block E = before_of(K, i + 1);
-            for (int32_t j = 0; j < 3; j++)
-                for (int32_t k = 0; k < 3; k++) Q.m[3 * j + k] = E.m[3 * k + j];
-            for (int32_t k = 0; k < 3; k++) solve(&p, &Q.m[k], &Q.m[3 + k], &Q.m[6 + k]);
-            subtract(&D, &E, false, &Q);
-            subtract_product(r, &E, false, back + 18);
-            if (left >= 0) subtract(&F, &E, false, &P);
-        }
+        block E = before_of(K, i + 1);
+        for (int32_t j = 0; j < 3; j++)
+            for (int32_t k = 0; k < 3; k++) Q.m[3 * j + k] = E.m[3 * k + j];
+        for (int32_t k = 0; k < 3; k++) solve(&p, &Q.m[k], &Q.m[3 + k], &Q.m[6 + k]);
+        subtract(&D, &E, false, &Q);
+        subtract_product(r, &E, false, back + 18);
+        if (left >= 0) subtract(&F, &E, false, &P);
         memcpy(back, P.m, sizeof P.m);
         memcpy(back + 9, Q.m, sizeof Q.m);
         between = true;
     }
-    if (left >= 0) put_diagonal(c->sys.band, left, &D_left);
+    put_diagonal(c->sys.band, left, &D_left);
     return -1;
 }
 
@@ -187,6 +214,8 @@ qpc_status qpc_condense(const qpc_qp *qp, qpc_arena *arena, qpc_condensed *ret, 
     if (kept == 0 || kept > KEPT_MOST * c.nodes) {
         qpc_arena_rewind(arena, mark);
         return QPC_OK;
+    }
+    for (c.last = c.nodes - 1; c.place[c.last] < 0; c.last--) {
     }
     size_t n = 3 * (size_t)kept, count = (size_t)qp->row_start[qp->m];
     c.sys = (qpc_linsys){.kind = QPC_LINSYS_BAND, .n = 3 * kept, .bandwidth = kept > 1 ? BAND : 2};
@@ -230,7 +259,7 @@ void qpc_condensed_expand(const qpc_condensed *c, const double *kept, double *x)
     // a sweep in front.
     static const double zero[3];
     const double *right = zero;
-    for (int32_t i = c->nodes - 1; i >= 0;) {
+    for (int32_t i = c->last; i >= 0;) {
         if (c->place[i] >= 0) {
             memcpy(x + 3 * i, kept + 3 * c->place[i], 3 * sizeof(double));
             right = x + 3 * i;
@@ -250,4 +279,9 @@ void qpc_condensed_expand(const qpc_condensed *c, const double *kept, double *x)
             right = x + 3 * i;
         }
     }
+    for (int32_t i = c->last + 1; i < c->nodes; i++) // behind the last kept node: from it on
+        for (int32_t k = 0; k < 3; k++) {
+            const double *m = c->back + (int64_t)i * BACK, *Q = m + 9 + 3 * k, *before = x + 3 * i - 3;
+            x[3 * i + k] = m[18 + k] - (Q[0] * before[0] + Q[1] * before[1] + Q[2] * before[2]);
+        }
 }

@@ -12,9 +12,10 @@
 typedef struct qpc_condensed {
     qpc_qp qp;       // over the kept unknowns; rows, keys and multipliers are those of the whole
     qpc_linsys sys;  // factored; in the arena
-    int32_t nodes;
+    int32_t nodes, last; // last: the last one kept
     int32_t *place;  // (nodes) number among the kept, or -1
-    double *back;    // (nodes x 21) P, Q (3x3), s: x_i = s - P x_left - Q x_{i+1} of an eliminated node
+    double *back;    // (nodes x 21) P, Q (3x3), s: x_i = s - P x_left - Q x_{i+1} of an eliminated node; behind
+                   // the last one kept s - Q x_{i-1}
 } qpc_condensed;
 
 /// *ret_done false: the QP is of another form, or too little would be gained; nothing is held then.

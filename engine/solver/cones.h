@@ -47,6 +47,9 @@ typedef struct qpc_natural {
 /// per block (0: its own).
 void qpc_cone_scale(qpc_cone_problem *problem, const double *rho);
 bool qpc_natural_alloc(qpc_natural *natural, const qpc_cone_problem *problem, qpc_arena *arena);
+/// One block: z = x - y^ and F out; 0 open, 1 inside, 2 on the boundary.
+uint8_t qpc_natural_block(qpc_block_kind kind, double mu, const double *x, const double *y,
+                          double *z, double *f);
 /// F at x and its norm.
 void qpc_natural_map(const qpc_cone_problem *problem, const double *x, qpc_natural *natural);
 

@@ -2,12 +2,11 @@
 ///
 /// LAPACK is called by its Fortran names, which take the caller's memory; LAPACKE would allocate
 /// its own.
+#include "engine/dynamics/blas.h"
 #include "engine/solver/cones.h"
 
-#include <cblas.h>
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 extern void dgetrf_(const int *m, const int *n, double *a, const int *lda, int *pivots, int *info);
@@ -17,15 +16,8 @@ extern void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, i
 extern void dpotrs_(const char *uplo, const int *n, const int *columns, const double *a,
                     const int *lda, double *b, const int *ldb, int *info);
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void set_up(void) {
-    openblas_set_num_threads(
-        1); // threads of its own would fight with the workers and sum in another order
-}
-
 void qpc_cone_set_up(void) {
-    pthread_once(&once, set_up);
+    qpc_blas_one_thread();
 }
 
 bool qpc_lu_solve(int32_t n, double *matrix, bool by_rows, int *pivots, double *x, bool factored) {

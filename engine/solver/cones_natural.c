@@ -55,6 +55,16 @@ static uint8_t map_disc(double radius, const double *x, const double *y, double 
     return radius > 0 ? 2 : 0;
 }
 
+uint8_t qpc_natural_block(qpc_block_kind kind, double mu, const double *x, const double *y,
+                          double *z, double *f) {
+    if (kind == QPC_BLOCK_CONTACT) return map_contact(mu, x, y, z, f);
+    if (kind == QPC_BLOCK_DISC) return map_disc(mu, x, y, z, f);
+    z[0] = x[0] - y[0];
+    bool held = kind == QPC_BLOCK_FREE || z[0] > 0;
+    f[0] = held ? y[0] : x[0];
+    return held;
+}
+
 void qpc_natural_map(const qpc_cone_problem *problem, const double *x, qpc_natural *natural) {
     int32_t n = problem->size;
     qpc_cone_set_up();
@@ -64,25 +74,9 @@ void qpc_natural_map(const qpc_cone_problem *problem, const double *x, qpc_natur
     double sum = 0;
     for (int32_t k = 0; k < problem->count; k++) {
         int32_t i = problem->at[k];
-        double *f = natural->f + i, *z = natural->z + i, y = natural->y[i];
-        switch ((qpc_block_kind)problem->kind[k]) {
-        case QPC_BLOCK_CONTACT:
-            natural->state[k] = map_contact(problem->mu[k], x + i, natural->y + i, z, f);
-            break;
-        case QPC_BLOCK_DISC:
-            natural->state[k] = map_disc(problem->mu[k], x + i, natural->y + i, z, f);
-            break;
-        case QPC_BLOCK_HALF_LINE:
-            z[0] = x[i] - y;
-            natural->state[k] = z[0] > 0;
-            f[0] = z[0] > 0 ? y : x[i];
-            break;
-        case QPC_BLOCK_FREE:
-            z[0] = x[i] - y;
-            natural->state[k] = 1;
-            f[0] = y;
-            break;
-        }
+        natural->state[k] =
+            qpc_natural_block((qpc_block_kind)problem->kind[k], problem->mu[k], x + i,
+                              natural->y + i, natural->z + i, natural->f + i);
         for (int32_t j = i; j < problem->at[k + 1]; j++) sum += natural->f[j] * natural->f[j];
     }
     natural->norm = isfinite(sum) ? sqrt(sum) : DBL_MAX;

@@ -5,13 +5,14 @@
 /// without friction) are condensed to u = W r + q, solved as one cone problem, rows outside that
 /// are violated then are pulled in, and so on until none is. Worker thread of the world; memory
 /// from the arena.
+#include "engine/solver/friction_chain.h"
 #include "engine/solver/friction_set.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { STAGGER_CAP = 50, ROUNDS = 60 };
+enum { STAGGER_CAP = 50, ROUNDS = 60, CHAIN_STEPS = 300, DENSE_AFTER = 120 };
 static const double STILL = 1e-14;
 
 typedef struct friction_job {
@@ -20,7 +21,7 @@ typedef struct friction_job {
     const qpc_friction *friction;
     const qpc_solver_options *options;
     double tolerance;
-    int32_t most;
+    int32_t most, total; // 0: no bound
     qpc_arena *arena;
     qpc_friction_set set;
     double *dv, *lambda, *beta; // the iterate
@@ -59,6 +60,21 @@ static qpc_status check(const qpc_qp *qp, const qpc_friction *f, const double *l
     return QPC_OK;
 }
 
+/// What is left of the bound on all iterations together; INT32_MAX: there is none.
+static int32_t left(const friction_job *job) {
+    if (job->total <= 0) return INT32_MAX;
+    int32_t spent = job->report.iterations + job->found.iterations;
+    return spent < job->total ? job->total - spent : 0;
+}
+
+/// Options of a QP within what is left, at least one iteration of it.
+static qpc_solver_options options_left(const friction_job *job) {
+    qpc_solver_options o = *job->options;
+    if (job->total > 0 && (o.max_iterations <= 0 || left(job) < o.max_iterations))
+        o.max_iterations = left(job) > 1 ? left(job) : 1;
+    return o;
+}
+
 /// qpc_solve with friction as it stands.
 static qpc_status solve_normal(friction_job *job, qpc_error *err) {
     const qpc_friction *f = job->friction;
@@ -69,7 +85,8 @@ static qpc_status solve_normal(friction_job *job, qpc_error *err) {
     qpc_qp loaded = *job->qp;
     loaded.b = job->rhs;
     qpc_solver_report before = job->report;
-    qpc_status status = qpc_solve(job->id, &loaded, job->options, job->arena, job->dv, job->lambda,
+    qpc_solver_options options = options_left(job);
+    qpc_status status = qpc_solve(job->id, &loaded, &options, job->arena, job->dv, job->lambda,
                                   &job->report, err);
     job->report.iterations += before.iterations;
     job->report.adds += before.adds;
@@ -165,6 +182,7 @@ static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambd
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     job->found.natural = DBL_MAX;
     for (int32_t i = 1;; i++) {
+        job->found.iterations = i;
         qpc_status status = solve_normal(job, err);
         if (status != QPC_OK) return status;
         if (job->report.outcome == QPC_OUTCOME_INFEASIBLE && i == 1) {
@@ -191,10 +209,8 @@ static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambd
         }
         // An old beta counts at round-off only: within the tolerance it would let things creep.
         double enough = i == 1 && job->tolerance > STILL ? STILL : job->tolerance;
-        if (now.natural <= enough || i >= cap) {
-            job->found.iterations = i;
-            return QPC_OK;
-        }
+        job->found.iterations = i;
+        if (now.natural <= enough || i >= cap || left(job) < 2) return QPC_OK;
         status = project_friction(job, r, err);
         if (status != QPC_OK) return status;
     }
@@ -246,10 +262,13 @@ static qpc_status solve_set(friction_job *job, double *r, double *ret_norm, doub
     qpc_cone_scale(&p, NULL);
     for (int32_t k = 0; k < p.count; k++)
         for (int32_t i = p.at[k]; i < p.at[k + 1]; i++) r[i] /= p.root[k] * p.scale;
-    int32_t left = job->most > 0 ? job->most - job->found.newton - job->found.outers : 0;
-    if (job->most > 0 && left <= 0) left = 1;
-    status = qpc_cone_solve(&p, job->tolerance, left, job->arena, r, ret_norm, &job->found.outers,
-                            &job->found.newton, err);
+    int32_t steps = job->most > 0 ? job->most - job->found.newton - job->found.outers : 0;
+    if (job->most > 0 && steps <= 0) steps = 1;
+    if (job->total > 0 && (steps <= 0 || left(job) < steps)) steps = left(job);
+    int32_t outers = 0, newton = 0;
+    status = qpc_cone_solve(&p, job->tolerance, steps, job->arena, r, ret_norm, &outers, &newton, err);
+    job->found.outers += outers;
+    job->found.newton += newton;
     for (int32_t k = 0; k < p.count; k++)
         for (int32_t i = p.at[k]; i < p.at[k + 1]; i++) r[i] *= p.root[k] * p.scale;
     *ret_scale = p.scale;
@@ -264,6 +283,43 @@ static bool any_push(const friction_job *job) {
     return false;
 }
 
+/// The rows may contradict where the law was missed: only a solve of the rows alone tells.
+static qpc_status alone(friction_job *job, bool warm, qpc_error *err) {
+    const qpc_qp *qp = job->qp;
+    if (job->found.natural <= job->tolerance || !warm || left(job) < 1) return QPC_OK;
+    double *dv = qpc_arena_array(job->arena, (size_t)qp->n, sizeof *dv);
+    double *lambda = qpc_arena_array(job->arena, (size_t)qp->m, sizeof *lambda);
+    if (dv == NULL || lambda == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    memset(lambda, 0, (size_t)qp->m * sizeof *lambda);
+    qpc_solver_report alone = {0};
+    qpc_solver_options options = options_left(job);
+    qpc_status status = qpc_solve(job->id, qp, &options, job->arena, dv, lambda, &alone, err);
+    int32_t spent = job->report.iterations + alone.iterations;
+    job->report.iterations = spent;
+    job->report.adds += alone.adds;
+    job->report.drops += alone.drops;
+    if (status != QPC_OK || alone.outcome != QPC_OUTCOME_INFEASIBLE) return status;
+    alone.adds = job->report.adds;
+    alone.drops = job->report.drops;
+    memcpy(job->dv, dv, (size_t)qp->n * sizeof *dv);
+    memcpy(job->lambda, lambda, (size_t)qp->m * sizeof *lambda);
+    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
+    job->report = alone;
+    job->report.iterations = spent;
+    return QPC_OK;
+}
+
+/// Where K is banded: in time linear in the unknowns.
+static qpc_status chain(friction_job *job, qpc_error *err) {
+    int32_t most = job->most > 0 && job->most < CHAIN_STEPS ? job->most : CHAIN_STEPS;
+    if (left(job) < most) most = left(job);
+    qpc_status status = qpc_friction_chain_solve(job->qp, job->friction, job->tolerance, most, job->arena,
+                                                 job->dv, job->lambda, job->beta, &job->found, err);
+    job->found.iterations = job->found.newton;
+    return status;
+}
+
 static qpc_status exact(friction_job *job, qpc_error *err) {
     const qpc_qp *qp = job->qp;
     qpc_status status = qpc_linsys_ensure(qp->sys, err);
@@ -271,18 +327,25 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
     if (status != QPC_OK) return status;
     if (r == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    bool warm = any_push(job);
+    bool banded = qpc_friction_chain_pays(qp, job->friction), warm = banded || any_push(job);
     if (!warm) status = solve_without(job, err);
     if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
+    if (banded) {
+        status = chain(job, err);
+        if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
+    }
     for (int32_t i = 0; i < qp->m; i++)
         if (qp->equality[i] || job->lambda[i] > 0) qpc_friction_set_add(&job->set, i);
-    for (int32_t round = 0; round < ROUNDS; round++) {
-        job->found.iterations = round + 1;
+    if (job->found.newton > 0 && job->most > 0 && (job->set.size > DENSE_AFTER || job->found.newton >= job->most))
+        return alone(job, warm, err);
+    for (int32_t round = 0; round < ROUNDS && left(job) > 1; round++) {
+        job->found.iterations = round + 1 + job->found.newton + job->found.outers;
         status = qpc_friction_set_condense(&job->set, job->arena, err);
         if (status != QPC_OK) return status;
         qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
         status = solve_set(job, r, &norm, &scale, err);
         if (status != QPC_OK) return status;
+        job->found.iterations = round + 1 + job->found.newton + job->found.outers;
         qpc_friction_set_scatter(&job->set, r, job->lambda, job->beta);
         qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
         qpc_friction_set_motion(&job->set, r, job->rhs, job->dv);
@@ -290,22 +353,7 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
         if (pull_in(job, 1e-3 * job->tolerance * scale) == 0) break;
         if (job->most > 0 && job->found.newton + job->found.outers >= job->most) break; // all it was given
     }
-    job->found.iterations += job->found.outers + job->found.newton;
-    if (job->found.natural <= job->tolerance || !warm) return QPC_OK;
-    // The rows may contradict: only a solve of the rows alone tells.
-    double *dv = qpc_arena_array(job->arena, (size_t)qp->n, sizeof *dv);
-    double *lambda = qpc_arena_array(job->arena, (size_t)qp->m, sizeof *lambda);
-    if (dv == NULL || lambda == NULL)
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    memset(lambda, 0, (size_t)qp->m * sizeof *lambda);
-    qpc_solver_report alone = {0};
-    status = qpc_solve(job->id, qp, job->options, job->arena, dv, lambda, &alone, err);
-    if (status != QPC_OK || alone.outcome != QPC_OUTCOME_INFEASIBLE) return status;
-    memcpy(job->dv, dv, (size_t)qp->n * sizeof *dv);
-    memcpy(job->lambda, lambda, (size_t)qp->m * sizeof *lambda);
-    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
-    job->report = alone;
-    return QPC_OK;
+    return alone(job, warm, err);
 }
 
 // ---- entry ----
@@ -355,6 +403,7 @@ qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_fric
         .id = id, .qp = qp, .friction = friction, .options = options, .arena = arena};
     job.report.engine = id == QPC_SOLVER_AUTO ? QPC_SOLVER_AUGMENTED_LAGRANGIAN : id;
     job.most = friction_options->max_iterations;
+    job.total = friction_options->max_total;
     job.tolerance = friction_options->tolerance;
     if (!(job.tolerance > 0)) job.tolerance = mode == QPC_FRICTION_STAGGERED ? 1e-3 : 1e-9;
     uint64_t solves = qp->sys->solves;

@@ -35,6 +35,7 @@ typedef struct qpc_friction_options {
     double tolerance;       // natural residual, dimensionless (0: 1e-9 exact, 1e-3 staggered)
     int32_t max_iterations; // staggered: alternations (0: 50); exact: Newton and interior-point
                             // steps (0: own bound)
+    int32_t max_total;      // iterations of both reports together, QPs included (0: no bound)
 } qpc_friction_options;
 
 /// natural = |r - P(r - rho (u + mu |u_T| e_N))|, weighted by rho^-1/2, over S = sqrt(sum rho

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { COLUMNS = 32 }; // that CHOLMOD takes at once
+
 qpc_status qpc_friction_set_init(qpc_friction_set *set, const qpc_qp *qp,
                                  const qpc_friction *friction, qpc_arena *arena, qpc_error *err) {
     size_t n = (size_t)qp->n, m = (size_t)qp->m;
@@ -17,7 +19,11 @@ qpc_status qpc_friction_set_init(qpc_friction_set *set, const qpc_qp *qp,
     set->kind = qpc_arena_array(arena, m, 1);
     set->at = qpc_arena_array(arena, m + 1, sizeof *set->at);
     set->free_dv = qpc_arena_array(arena, n, sizeof *set->free_dv);
-    set->columns = qpc_arena_array(arena, n * QPC_LINSYS_BLOCK, sizeof *set->columns);
+    bool side_by_side = qp->sys->kind == QPC_LINSYS_BAND || qp->sys->method == QPC_LINSYS_BY_BAND;
+    set->lanes = side_by_side ? QPC_LINSYS_BLOCK : COLUMNS;
+    set->stride = side_by_side ? QPC_LINSYS_BLOCK : 1;
+    set->apart = side_by_side ? 1 : qp->n;
+    set->columns = qpc_arena_array(arena, n * (size_t)set->lanes, sizeof *set->columns);
     if (set->contact_of == NULL || set->block_of == NULL || set->row == NULL || set->kind == NULL ||
         set->at == NULL || set->free_dv == NULL || set->columns == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
@@ -73,24 +79,30 @@ static void line_add(const line *l, double s, double *y, int64_t stride) {
 }
 
 typedef struct pending { // columns that wait for their common solve
-    int32_t unknown[QPC_LINSYS_BLOCK], count;
+    int32_t unknown[COLUMNS], count;
 } pending;
 
-static void flush(qpc_friction_set *set, pending *p, int32_t all) {
-    if (p->count == 0) return;
-    qpc_linsys_solve_block(set->qp->sys, set->columns);
+static qpc_status flush(qpc_friction_set *set, pending *p, int32_t all, qpc_error *err) {
+    if (p->count == 0) return QPC_OK;
+    if (set->apart == 1)
+        qpc_linsys_solve_block(set->qp->sys, set->columns);
+    else {
+        qpc_status st = qpc_linsys_solve_many(set->qp->sys, set->columns, p->count, err);
+        if (st != QPC_OK) return st;
+    }
     for (int32_t block = 0; block < set->count; block++) {
         for (int32_t i = set->at[block]; i < set->at[block + 1]; i++) {
             line l = line_of(set, block, i - set->at[block]);
             for (int32_t c = 0; c < p->count; c++) {
-                double w = line_dot(&l, set->columns + c, QPC_LINSYS_BLOCK);
+                double w = line_dot(&l, set->columns + (int64_t)c * set->apart, set->stride);
                 set->W[(int64_t)i * all + p->unknown[c]] = w;
                 if (block < set->done) set->W[(int64_t)p->unknown[c] * all + i] = w;
             }
         }
     }
-    memset(set->columns, 0, (size_t)set->qp->n * QPC_LINSYS_BLOCK * sizeof *set->columns);
+    memset(set->columns, 0, (size_t)set->qp->n * (size_t)set->lanes * sizeof *set->columns);
     p->count = 0;
+    return QPC_OK;
 }
 
 qpc_status qpc_friction_set_condense(qpc_friction_set *set, qpc_arena *arena, qpc_error *err) {
@@ -103,21 +115,22 @@ qpc_status qpc_friction_set_condense(qpc_friction_set *set, qpc_arena *arena, qp
     for (size_t i = 0; i < old; i++) memcpy(W + i * size, set->W + i * old, old * sizeof *W);
     set->W = W;
     set->q = q;
-    memset(set->columns, 0, (size_t)set->qp->n * QPC_LINSYS_BLOCK * sizeof *set->columns);
+    memset(set->columns, 0, (size_t)set->qp->n * (size_t)set->lanes * sizeof *set->columns);
     pending p = {.count = 0};
     for (int32_t block = 0; block < set->count; block++) {
         for (int32_t i = set->at[block]; i < set->at[block + 1]; i++) {
             line l = line_of(set, block, i - set->at[block]);
             q[i] = l.offset + line_dot(&l, set->free_dv, 1);
             if (block < set->done) continue;
-            line_add(&l, 1, set->columns + p.count, QPC_LINSYS_BLOCK);
+            line_add(&l, 1, set->columns + (int64_t)p.count * set->apart, set->stride);
             p.unknown[p.count++] = i;
-            if (p.count == QPC_LINSYS_BLOCK) flush(set, &p, set->size);
+            qpc_status st = p.count == set->lanes ? flush(set, &p, set->size, err) : QPC_OK;
+            if (st != QPC_OK) return st;
         }
     }
-    flush(set, &p, set->size);
-    set->done = set->count;
-    return QPC_OK;
+    qpc_status st = flush(set, &p, set->size, err);
+    if (st == QPC_OK) set->done = set->count;
+    return st;
 }
 
 static void add_impulses(const qpc_friction_set *set, const double *r, double *rhs) {

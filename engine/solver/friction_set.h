@@ -21,7 +21,8 @@ typedef struct qpc_friction_set {
     int32_t done;        // blocks that W has
     double *W, *q;       // (size x size), (size); q of blocks < done
     double *free_dv;     // (n) K^-1 b
-    double *columns;     // (n x QPC_LINSYS_BLOCK)
+    double *columns;     // (n x lanes) right-hand sides, side by side, or column after column where that is faster
+    int32_t lanes, stride, apart;
 } qpc_friction_set;
 
 qpc_status qpc_friction_set_init(qpc_friction_set *set, const qpc_qp *qp,

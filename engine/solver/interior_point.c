@@ -18,7 +18,7 @@
 
 static const double NEAR = 1e-8, NEAR_COMP = 1e-13; // from where the exact residuals are looked at
 static const double GOOD_STAT = 1e-10, GOOD_PRIM = 1e-10, GOOD_COMP = 1e-16; // where it ends
-static const double DELTA_EQUALITY = 1e-7,
+static const double DELTA_EQUALITY = 1e-11,
                     DELTA = 1e-13;       // proximal terms of multipliers, per unit of kt
 static const double KEEP_MOST = 0.99999; // of the way to the border
 static const double SHORT = 0.05;        // steps that get nowhere

@@ -200,10 +200,16 @@ static bool before(const qpc_rows *rows, int32_t a, int32_t b) {
     return rows->key[a] != rows->key[b] ? rows->key[a] < rows->key[b] : a < b;
 }
 
-/// rows->order = the rows by key, then by number (heap sort: no memory, no worst case).
+/// rows->order = the rows by key, then by number (heap sort: no memory, no worst case; rows of contacts
+/// come in order as a rule).
 static void sort_by_key(qpc_rows *rows) {
     int32_t *order = rows->order;
-    for (int32_t i = 0; i < rows->m; i++) order[i] = i;
+    bool sorted = true;
+    for (int32_t i = 0; i < rows->m; i++) {
+        order[i] = i;
+        sorted &= i == 0 || rows->key[i - 1] <= rows->key[i];
+    }
+    if (sorted) return;
     int32_t start = rows->m / 2, end = rows->m;
     while (end > 1) {
         if (start > 0) {

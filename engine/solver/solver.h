@@ -44,20 +44,23 @@ typedef struct qpc_solver_options {
 } qpc_solver_options;
 qpc_solver_options qpc_solver_options_default(void);
 
-enum { QPC_CONFLICT_MAX = 16 };
+enum { QPC_CONFLICT_MAX = 1024 };
 typedef struct qpc_solver_report {
     qpc_outcome outcome;
     qpc_solver_id engine;       // the one that gave the answer (never AUTO)
-    int32_t iterations;         // outer and inner Newton steps, or restored + adds + drops
+    int32_t iterations;         // Newton steps, sweeps, CG steps; rows restored, adds, drops: never more than max_iterations
     int32_t restored;           // rows of the warm start (or of a rebuild) put back into the working set
     int32_t adds, drops, exchanges, rebuilds, implied; // adds, drops: changes of that set
     int32_t active;             // inequality rows with lambda > 0, plus equalities
     int32_t factorizations, solves;
     int32_t cg_steps;           // conjugate gradients of augmented-lagrangian without a factor
     bool fell_back;
-    int32_t conflict_count;     // rows of the infeasibility proof, first QPC_CONFLICT_MAX
+    int32_t conflict_count;     // rows of the infeasibility proof; the first QPC_CONFLICT_MAX are named, in rising order
     int32_t conflict_row[QPC_CONFLICT_MAX];
 } qpc_solver_report;
+static inline int32_t qpc_conflict_named(const qpc_solver_report *report) {
+    return report->conflict_count < QPC_CONFLICT_MAX ? report->conflict_count : QPC_CONFLICT_MAX;
+}
 
 /// dv (n): out. lambda (m): in the warm start (>= 0 on inequalities, zeros if none), out multipliers.
 /// Scratch from arena, given back on return. Same bits for the same input. QPC_OK for every outcome;

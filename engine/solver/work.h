@@ -67,6 +67,14 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
 qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_options *options,
                                         bool hand_over, double *x, double *lambda,
                                         qpc_solver_report *report, qpc_error *err);
+/// Proximal steps of the dual with one weight for all rows: x minimises 1/2 x'Kx - b'x + 1/(2 eps) |(J x - c + eps lambda)_+|^2,
+/// and lambda goes to (lambda + (J x - c) / eps)_+. From K^-1 b and no multipliers; c is that of work->qp. A step may stop
+/// short of its minimum. end accepts NULL.
+typedef struct qpc_alm_proximal qpc_alm_proximal;
+qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double *x, double *lambda, qpc_alm_proximal **ret,
+                                  qpc_error *err);
+qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, qpc_error *err);
+void qpc_alm_proximal_end(qpc_alm_proximal *p);
 /// The same without a factor (alm_pcg.c), where that pays by the sizes of K; OPTIMAL or a limit in the report.
 bool qpc_alm_pcg_pays(const qpc_linsys *sys);
 qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *options, double *x,

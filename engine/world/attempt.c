@@ -15,7 +15,8 @@ static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; se
 static const double FRICTION_OPERATIONS = 1e9;
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
-static const double LOOSE = 100;             // times the tolerances, of QPs on the way
+static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
+static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
 static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
@@ -26,6 +27,7 @@ enum {
     MOST_RELAXATIONS = 8,    // of an attempt
     RELAX_STEPS = 6,
     MOST_ALTERNATIONS = 12,
+    MOST_CHAIN_STEPS = 300,   // of a friction problem with a banded K
     MOST_FRICTION_STEPS = 60, // of a friction problem; warm ones take two to six, some have no solution at all
 };
 
@@ -33,7 +35,8 @@ enum {
 
 static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->engine = (int64_t)s->engine;
-    r->solver_iterations += s->iterations;
+    r->qps++;
+    r->solver_iterations += s->iterations - s->adds - s->drops; // those are among them
     r->set_changes += s->adds + s->drops;
     r->factorizations += s->factorizations;
     r->solves += s->solves;
@@ -41,24 +44,55 @@ static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
     r->active = s->active;
 }
 
-/// What is left of the step's budget, at least one iteration; 0: there is no budget.
-static int32_t budget_left(const qpc_world *w) {
-    if (w->solver.budget <= 0) return 0;
+int32_t qpc_step_budget_left(const qpc_world *w) {
+    if (w->solver.budget <= 0) return INT32_MAX;
     int64_t left = w->solver.budget - w->report->solver_iterations - w->report->set_changes;
-    return left > 1 ? (int32_t)left : 1;
+    return left > 0 ? (int32_t)left : 0;
+}
+
+/// qpc_solve within what is left of the budget, counted. *ret_out: nothing is left, and nothing was done.
+static qpc_status solve_rows(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, double *dv,
+                             qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    qpc_solver_options o = *options;
+    int32_t left = qpc_step_budget_left(w);
+    *ret_out = left == 0;
+    if (left == 0) return QPC_OK;
+    if (left < INT32_MAX && (o.max_iterations == 0 || left < o.max_iterations)) o.max_iterations = left;
+    qpc_status st = qpc_solve(id, qp, &o, &w->arena, dv, w->rows.lambda, report, err);
+    if (st == QPC_OK) count_solve(w->report, report);
+    return st;
+}
+
+/// Nothing is left of the budget: the motion that the multipliers at hand lead to.
+static qpc_status take_as_it_is(qpc_world *w, double *dv, qpc_solver_report *report, qpc_error *err) {
+    int32_t n = 3 * w->free_count;
+    double *load = qpc_arena_array(&w->arena, (size_t)n, sizeof *load);
+    if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d unknowns", n);
+    qpc_status st = qpc_linsys_ensure(&w->sys, err);
+    if (st != QPC_OK) return st;
+    for (int32_t i = 0; i < w->rows.m; i++)
+        if (!w->rows.equality[i] && !(w->rows.lambda[i] > 0.0)) w->rows.lambda[i] = 0.0;
+    qpc_rub_load(&w->rub, n, w->b, load);
+    for (int32_t i = 0; i < w->rows.m; i++)
+        for (int32_t k = w->rows.row_start[i]; k < w->rows.row_start[i + 1]; k++)
+            load[w->rows.column[k]] -= w->rows.lambda[i] * w->rows.value[k];
+    qpc_linsys_solve(&w->sys, load, dv);
+    *report = (qpc_solver_report){.outcome = QPC_OUTCOME_ITERATION_LIMIT};
+    return QPC_OK;
 }
 
 static void note_budget(qpc_world *w, qpc_trial *t) {
-    if (w->solver.budget <= 0 || w->report->solver_iterations + w->report->set_changes < w->solver.budget) return;
+    if (qpc_step_budget_left(w) > 0) return;
     t->exhausted = t->last_pass = true;
     w->report->exhausted = 1;
 }
 
 static bool has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
 
-/// Exact friction works on dense matrices of three unknowns a contact with a force: so many steps, at least two, that one
-/// problem takes a bounded number of operations.
+/// Where K is banded a step costs what is linear in the unknowns. Else exact friction works on dense matrices of three
+/// unknowns a contact with a force: so many steps, at least two, that one problem takes a bounded number of operations.
 static int32_t friction_steps(const qpc_world *w, int32_t most) {
+    if (w->sys.kind == QPC_LINSYS_BAND) return w->solver.friction == QPC_FRICTION_STAGGERED ? most : MOST_CHAIN_STEPS;
     double pushing = 0.0;
     for (int32_t k = 0; k < w->rub.row.count; k++) pushing += w->rows.lambda[w->rub.row.data[k]] > 0.0;
     if (pushing == 0.0) pushing = 0.5 * w->rub.row.count; // cold
@@ -68,7 +102,7 @@ static int32_t friction_steps(const qpc_world *w, int32_t most) {
 
 /// The QP under the friction impulses that stand, each no larger than its contact's force allows.
 static qpc_status solve_under_friction(qpc_world *w, qpc_solver_id id, qpc_qp qp, const qpc_solver_options *options, double *dv,
-                                       qpc_solver_report *report, qpc_error *err) {
+                                       qpc_solver_report *report, bool *ret_out, qpc_error *err) {
     qpc_rub *rub = &w->rub;
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     double *load = qpc_arena_array(&w->arena, (size_t)qp.n, sizeof *load);
@@ -81,78 +115,55 @@ static qpc_status solve_under_friction(qpc_world *w, qpc_solver_id id, qpc_qp qp
     }
     qpc_rub_load(rub, qp.n, w->b, load);
     qp.b = load;
-    qpc_status st = qpc_solve(id, &qp, options, &w->arena, dv, w->rows.lambda, report, err);
+    qpc_status st = solve_rows(w, id, &qp, options, dv, report, ret_out, err);
     qpc_arena_rewind(&w->arena, mark);
     return st;
 }
 
-/// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
-/// attempt (t->contradiction); in a cautious one they are relaxed: strain limits first, then contacts.
-static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
-    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
-    qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
-    qpc_solver_options options = qpc_solver_options_default();
-    qpc_solver_report report;
-    qpc_solver_id id = t->gentle ? QPC_SOLVER_AUTO : w->solver.id; // the last attempt is not for comparing solvers
-    options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
-    options.stat_tolerance = STAT_TOLERANCE;
-    options.perturbation = w->solver.perturbation;
-    options.start = start;
-    if (t->loose) {
-        options.residual_tolerance *= LOOSE;
-        options.stat_tolerance *= LOOSE;
-    }
-    if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
-    int32_t budget = budget_left(w);
-    if (budget > 0 && (options.max_iterations == 0 || budget < options.max_iterations)) options.max_iterations = budget;
-    qpc_friction friction = {0};
-    w->rub.beta.count = w->rub.row.count = 0;
-    bool smooth = t->gentle || w->rub.contradicts; // rows that contradict know no law
-    qpc_status st = smooth ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
+/// Coulomb friction on the rows, in the mode of the scene. Where that has no solution, or none was found, the rows hold all
+/// the same under what it came to. A third of a budget is kept for that.
+static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
+                                 const qpc_solver_options *options, double *dv, qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
+    qpc_friction_report rubbing = {.converged = false};
+    int32_t left = qpc_step_budget_left(w);
+    bool tried = left > 2;
+    how.max_iterations = friction_steps(w, how.mode == QPC_FRICTION_STAGGERED ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS);
+    how.max_iterations >>= 2 * w->rub.missed; // less and less is tried in a step that misses
+    if (left < INT32_MAX) how.max_total = left - left / 3;
+    tried = tried && how.max_iterations > 0;
+    qpc_status st = qpc_linsys_ensure(&w->sys, err);
+    if (st == QPC_OK && tried)
+        st = qpc_solve_friction(id, qp, friction, options, &how, &w->arena, dv, w->rows.lambda, w->rub.beta.data, report, &rubbing, err);
     if (st != QPC_OK) return st;
-    if (friction.count > 0) {
-        qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
-        qpc_friction_report rubbing;
-        how.max_iterations = how.mode == QPC_FRICTION_STAGGERED ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS;
-        how.max_iterations = friction_steps(w, how.max_iterations);
-        how.max_iterations >>= 2 * w->rub.missed; // less and less is tried in a step that misses
-        if (budget > 0 && budget < how.max_iterations) how.max_iterations = budget;
-        if (budget == 1 && w->report->solver_iterations > 0) how.max_iterations = 0; // used up
-        rubbing.converged = false;
-        st = qpc_linsys_ensure(&w->sys, err);
-        if (st == QPC_OK && how.max_iterations > 0)
-            st = qpc_solve_friction(id, &qp, &friction, &options, &how, &w->arena, dv, w->rows.lambda, w->rub.beta.data,
-                                    &report, &rubbing, err);
-        if (st == QPC_OK && how.max_iterations > 0) w->report->solver_iterations += rubbing.iterations;
-        if (st == QPC_OK && !rubbing.converged && (how.max_iterations == 0 || report.outcome != QPC_OUTCOME_INFEASIBLE)) { // Coulomb's law has no solution, or none was found: the rows must hold all the same
-            if (w->rub.missed < 15) w->rub.missed++;
-            st = solve_under_friction(w, id, qp, &options, dv, &report, err);
-        }
-    } else
-        st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
-    if (st == QPC_OK) count_solve(w->report, &report);
-    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) w->rub.contradicts = true;
-    note_budget(w, t);
-    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious && !t->exhausted) {
-        t->contradiction = true;
-        qpc_lap(&since, &w->report->ns_solve);
-        return QPC_OK;
+    if (tried) {
+        count_solve(w->report, report);
+        w->report->solver_iterations += rubbing.iterations;
+        if (rubbing.converged || report->outcome == QPC_OUTCOME_INFEASIBLE) return QPC_OK;
     }
+    if (w->rub.missed < 15) w->rub.missed++;
+    return solve_under_friction(w, id, *qp, options, dv, report, ret_out, err);
+}
+
+/// Rows that contradict and cannot be told from a bold attempt's any more are relaxed: strain limits first, then contacts.
+static qpc_status relax(qpc_world *w, qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, double *dv,
+                        qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    qpc_status st = QPC_OK;
     // First nothing is pushed out any more: but for what is driven, standing still would do then.
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report->outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
         if (!qpc_step_drop_pushes(w, level, &t->relaxation)) continue;
         t->relaxed = true;
         qpc_step_drop_friction(w); // rows that contradict know no law
-        st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
-        if (st == QPC_OK) count_solve(w->report, &report);
+        st = solve_rows(w, id, qp, options, dv, report, ret_out, err);
+        note_budget(w, t);
     }
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report->outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
         double largest = 0.0;
-        if (++t->relaxations > MOST_RELAXATIONS || budget > 0) { // passes that go on contradicting: acceptance decides; nor in bounded time
+        if (++t->relaxations > MOST_RELAXATIONS || w->solver.budget > 0) { // passes that go on contradicting: acceptance decides; nor in bounded time
             t->last_pass = true;
             break;
         }
-        st = qpc_relax(&qp, level, RELAX_STEPS, &w->arena, w->rows.c, &largest, err);
+        st = qpc_relax(qp, level, RELAX_STEPS, &w->arena, w->rows.c, &largest, err);
         if (st == QPC_ERR_STATE) { // these rows alone cannot give way
             st = QPC_OK;
             continue;
@@ -161,9 +172,54 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
         t->relaxed = true;
         t->relaxation = fmax(t->relaxation, largest);
         qpc_step_drop_friction(w);
-        st = qpc_solve(id, &qp, &options, &w->arena, dv, w->rows.lambda, &report, err);
-        if (st == QPC_OK) count_solve(w->report, &report);
+        st = solve_rows(w, id, qp, options, dv, report, ret_out, err);
     }
+    return st;
+}
+
+static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc_solver_id id, const double *start) {
+    qpc_solver_options options = qpc_solver_options_default();
+    options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
+    options.stat_tolerance = STAT_TOLERANCE;
+    options.perturbation = w->solver.perturbation;
+    options.start = start;
+    if (t->loose) {
+        options.residual_tolerance *= has_cloth(w) ? LOOSE : LOOSE_CABLES;
+        options.stat_tolerance *= has_cloth(w) ? LOOSE : LOOSE_CABLES;
+    }
+    if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
+    return options;
+}
+
+/// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
+/// attempt (t->contradiction); in a cautious one they are relaxed.
+static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
+    qpc_solver_report report;
+    qpc_solver_id id = t->gentle ? QPC_SOLVER_AUTO : w->solver.id; // the last attempt is not for comparing solvers
+    qpc_solver_options options = options_of(w, t, id, start);
+    qpc_friction friction = {0};
+    w->rub.beta.count = w->rub.row.count = 0;
+    bool smooth = t->gentle || w->rub.contradicts, out = qpc_step_budget_left(w) == 0; // rows that contradict know no law
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_status st = smooth ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
+    if (st != QPC_OK) return st;
+    if (!out && friction.count > 0)
+        st = solve_friction(w, id, &qp, &friction, &options, dv, &report, &out, err);
+    else if (!out)
+        st = solve_rows(w, id, &qp, &options, dv, &report, &out, err);
+    if (st == QPC_OK && out) st = take_as_it_is(w, dv, &report, err);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) w->rub.contradicts = true;
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && t->cautious) st = qpc_step_keep_conflict(w, &report, err);
+    note_budget(w, t);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious && !t->exhausted) {
+        t->contradiction = true;
+        qpc_lap(&since, &w->report->ns_solve);
+        return QPC_OK;
+    }
+    if (st == QPC_OK) st = relax(w, t, id, &qp, &options, dv, &report, &out, err);
+    qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
     // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
@@ -244,7 +300,7 @@ static qpc_status make_rows(qpc_world *w, qpc_trial *t, const double *x_strain, 
     if (st == QPC_OK && !t->cautious) st = qpc_step_merge_predicted(w, err);
     if (st == QPC_OK) st = t->cautious ? qpc_step_add_near_rows(w, t, err) : qpc_step_add_predicted_rows(w, t->h, err);
     for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = qpc_step_add_impact_row(w, t, &w->impacts.data[i], err);
-    qpc_step_start_warm(w, t->h);
+    if (st == QPC_OK) st = qpc_step_start_warm(w, t->h, err);
     qpc_lap(&since, &w->report->ns_rows);
     return st;
 }
@@ -273,7 +329,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
-    t->loose = has_cloth(w) && w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER;
+    t->loose = w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER; // a QP follows
     if (st == QPC_OK) st = solve(w, t, NULL, w->dv, err);
     t->loose = false;
     if (st == QPC_OK) place_end(w, t->h, w->dv);
@@ -289,7 +345,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
-    bool tight = !has_cloth(w) || t->newton > 0 || w->solver.newton == 0; // the answer at hand
+    bool tight = t->newton > 0 || w->solver.newton == 0 || t->exhausted; // the answer at hand
     while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
@@ -314,7 +370,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (full && tight) return QPC_OK;
     // The last step was shortened: the answer is the QP's, the energy test judges it.
     if (!full) memcpy(w->dv, w->dv_try, (size_t)w->free_count * 3 * sizeof(double));
-    qpc_status st = tight ? QPC_OK : solve(w, t, w->dv, w->dv, err);
+    qpc_status st = tight || t->exhausted ? QPC_OK : solve(w, t, w->dv, w->dv, err);
     if (st == QPC_OK && !t->contradiction) place_end(w, t->h, w->dv);
     return st;
 }

@@ -60,6 +60,10 @@ typedef struct qpc_keyed {
 /// By key, equal ones in the order given; spare (count): scratch. The result is in whichever of the two is returned.
 qpc_keyed *qpc_keyed_sort(qpc_keyed *list, qpc_keyed *spare, int32_t count);
 
+// ---- attempt.c: the budget ----
+/// Iterations that the step may still take; INT32_MAX: there is no budget.
+int32_t qpc_step_budget_left(const qpc_world *w);
+
 // ---- linearise.c ----
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign);
@@ -83,13 +87,15 @@ bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest);
 void qpc_step_clear_rows(qpc_world *w);
 /// Multipliers by row key: kept after a solve, given to new rows before the next.
 qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err);
-void qpc_step_start_warm(qpc_world *w, double h);
+qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err);
 
 // ---- friction.c ----
 qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);
 /// Tangent rows of the rows that stand, with the impulses of the last solve; count 0: there is no friction.
 qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc_error *err);
 qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err);
+/// The proof in the report that rows of w->rows contradict, for readers (conflict.c).
+qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report, qpc_error *err);
 void qpc_step_drop_friction(qpc_world *w);
 /// Contact of the rub with that row, or -1.
 int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);

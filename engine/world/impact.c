@@ -15,7 +15,11 @@
 
 static const double RESTING = 2.0; // g h: approaches slower than that do not bounce
 static const double LOWERED = 0.02; // by which restitution is lowered first if it gains energy; then twice that, and so on
-enum { SEQUENTIAL_MOST = 10000, MOST_FRICTION_STEPS = 12, FRICTION_MOST = 100 };
+enum {
+    SEQUENTIAL_MOST = 10000,
+    MOST_FRICTION_STEPS = 100, // M is banded: each costs what is linear in the nodes
+    FEW = 60,                  // impacts that active-set is the fastest for
+};
 
 typedef struct bouncing {
     int32_t m;
@@ -148,8 +152,10 @@ static qpc_status rub_of(qpc_world *w, const bouncing *b, const double *v1, qpc_
     return QPC_OK;
 }
 
-/// rub: with friction of the impacts; else that of the step stands as it was.
-static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, double tolerance, bool rub, qpc_error *err) {
+/// rub: with friction of the impacts; else that of the step stands as it was. *ret_solved: false where the budget of the
+/// step does not reach.
+static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, double tolerance, bool rub, bool *ret_solved,
+                               qpc_error *err) {
     int32_t n = 3 * w->free_count;
     for (int32_t i = 0; i < b->m; i++) b->f[i] = w->rows.lambda[b->row[i]];
     qpc_qp qp = {.n = n, .m = b->m, .sys = &w->inertia, .b = b->load, .row_start = b->start, .column = b->column, .value = b->value,
@@ -158,28 +164,42 @@ static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, doub
     qpc_solver_report report;
     options.exact = true;
     options.residual_tolerance = tolerance;
+    qpc_solver_id id = b->m > FEW ? QPC_SOLVER_AUTO : QPC_SOLVER_ACTIVE_SET;
+    int32_t left = qpc_step_budget_left(w);
+    *ret_solved = true;
     qpc_friction friction;
     b->beta = NULL;
     friction.count = 0;
     qpc_status st = !rub ? QPC_OK : rub_of(w, b, v1, &friction, &b->beta, err);
     if (st != QPC_OK) return st;
-    if (friction.count > 0) {
+    if (friction.count > 0 && left > 2) {
         qpc_friction_options how = {.mode = QPC_FRICTION_EXACT, .max_iterations = MOST_FRICTION_STEPS};
+        if (left < INT32_MAX) how.max_total = left - left / 3;
         qpc_friction_report rubbing;
         for (int32_t k = 0; k < n; k++) b->load[k] += b->rubbed[k];
-        st = qpc_solve_friction(QPC_SOLVER_ACTIVE_SET, &qp, &friction, &options, &how, &w->arena, b->d, b->f, b->beta, &report,
+        st = qpc_solve_friction(id, &qp, &friction, &options, &how, &w->arena, b->d, b->f, b->beta, &report,
                                 &rubbing, err);
         for (int32_t k = 0; k < n; k++) b->load[k] -= b->rubbed[k];
-        w->report->solver_iterations += st == QPC_OK ? rubbing.iterations : 0;
-        if (st != QPC_OK || rubbing.converged) return st;
+        if (st != QPC_OK) return st;
+        w->report->solver_iterations += rubbing.iterations + report.iterations;
+        if (rubbing.converged) return st;
         b->beta = NULL; // the friction of the step stands as it was
         for (int32_t i = 0; i < b->m; i++) b->f[i] = w->rows.lambda[b->row[i]];
     }
-    return qpc_solve(QPC_SOLVER_ACTIVE_SET, &qp, &options, &w->arena, b->d, b->f, &report, err);
+    left = qpc_step_budget_left(w);
+    *ret_solved = left > 0;
+    if (left == 0) return QPC_OK;
+    if (left < INT32_MAX) options.max_iterations = left;
+    st = qpc_solve(id, &qp, &options, &w->arena, b->d, b->f, &report, err);
+    if (st != QPC_OK) return st;
+    w->report->solver_iterations += report.iterations;
+    *ret_solved = report.outcome == QPC_OUTCOME_OPTIMAL || left == INT32_MAX;
+    return QPC_OK;
 }
 
-/// The fastest approach first, each with an impulse of its own, until nothing approaches.
-static void sequential(const qpc_world *w, bouncing *b, double part, double rest, double tolerance) {
+/// The fastest approach first, each with an impulse of its own, until nothing approaches. False: the budget of the step does
+/// not reach.
+static bool sequential(qpc_world *w, bouncing *b, double part, double rest, double tolerance) {
     int32_t n = 3 * w->free_count;
     for (int32_t k = 0; k < n; k++) b->d[k] = b->load[k] / w->mass[k / 3];
     memset(b->f, 0, (size_t)b->m * sizeof *b->f);
@@ -200,6 +220,8 @@ static void sequential(const qpc_world *w, bouncing *b, double part, double rest
             fastest = i;
         }
         if (fastest < 0) break;
+        if (qpc_step_budget_left(w) == 0) return false;
+        w->report->solver_iterations++;
         double compliance = 0.0;
         for (int32_t k = b->start[fastest]; k < b->start[fastest + 1]; k++)
             compliance += b->value[k] * b->value[k] / w->mass[b->column[k] / 3];
@@ -212,6 +234,7 @@ static void sequential(const qpc_world *w, bouncing *b, double part, double rest
         for (int32_t k = b->start[fastest]; k < b->start[fastest + 1]; k++)
             b->d[b->column[k]] -= push * b->value[k] / w->mass[b->column[k] / 3];
     }
+    return true;
 }
 
 /// E+ - E - W of the step with velocities v, over the tolerance of the energy test.
@@ -237,7 +260,7 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
     int32_t n = 3 * w->free_count;
     qpc_status st = allocate(w, &b) ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d impacts", w->rows.m);
     int32_t bounced = st == QPC_OK ? collect(w, t->h, v1, &b) : 0;
-    bool rubs = b.m <= FRICTION_MOST && w->report->exhausted == 0; // dense matrices of three unknowns a contact
+    bool solved = true;
     for (int32_t turn = 0; st == QPC_OK && bounced > 0; turn++, part = 1.0 - LOWERED * (double)(1 << turn)) {
         if (part <= 0.0) {
             part = 0.0;
@@ -245,9 +268,14 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
         }
         aim(&b, part);
         if (w->solver.impact == QPC_IMPACT_SEQUENTIAL)
-            sequential(w, &b, part, RESTING * t->h * v3_norm(w->gravity), tolerance);
-        else if ((st = simultaneous(w, &b, v1, tolerance, turn == 0 && rubs, err)) != QPC_OK)
+            solved = sequential(w, &b, part, RESTING * t->h * v3_norm(w->gravity), tolerance);
+        else if ((st = simultaneous(w, &b, v1, tolerance, turn == 0, &solved, err)) != QPC_OK)
             break;
+        if (!solved) { // v1 stays as the step left it
+            w->report->exhausted = 1;
+            part = 0.0;
+            break;
+        }
         for (int32_t k = 0; k < n; k++) b.v[k] = w->row_dof[k / 3] < 0 ? v1[k] : v1[k] + b.d[k];
         if (gains(w, t, b.v)) continue;
         memcpy(v1, b.v, (size_t)n * sizeof *v1);

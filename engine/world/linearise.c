@@ -79,19 +79,22 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign) {
     int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
     int32_t n = 3 * w->free_count;
+    bool implicit = w->integrator == QPC_IMPLICIT_EULER;
     memset(w->f, 0, (size_t)n * sizeof(double));
-    qpc_springs_force(&w->springs, x, w->f);
+    qpc_linsys_clear(&w->sys);
+    if (implicit) {
+        memset(w->Hu, 0, (size_t)n * sizeof(double));
+        qpc_springs_linearise(&w->springs, x, u, h, &w->sys, w->f, w->Hu);
+        if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
+    } else {
+        qpc_springs_force(&w->springs, x, w->f);
+    }
     for (int32_t i = 0; i < w->free_count; i++) {
         double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};
-        for (int32_t a = 0; a < 3; a++)
-            w->b[3 * i + a] = h * (w->f[3 * i + a] + w->mass[i] * g[a] + w->force[3 * i + a]);
-    }
-    qpc_linsys_clear(&w->sys);
-    if (w->integrator == QPC_IMPLICIT_EULER) {
-        memset(w->Hu, 0, (size_t)n * sizeof(double));
-        qpc_springs_stiffness(&w->springs, x, u, h, &w->sys, w->Hu);
-        if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
-        for (int32_t i = 0; i < n; i++) w->b[i] += sign * h * h * w->Hu[i];
+        for (int32_t a = 0; a < 3; a++) {
+            double b = h * (w->f[3 * i + a] + w->mass[i] * g[a] + w->force[3 * i + a]);
+            w->b[3 * i + a] = implicit ? b + sign * h * h * w->Hu[3 * i + a] : b;
+        }
     }
     for (int32_t i = 0; i < n; i++) {
         if (w->sys.kind == QPC_LINSYS_BAND) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
@@ -274,10 +277,54 @@ qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err) {
     return QPC_OK;
 }
 
-void qpc_step_start_warm(qpc_world *w, double h) {
+/// What a contact is to the obstacle: kind and number of its second feature; 0 for rows that are no contacts.
+static uint64_t place_of(uint64_t key) {
+    static const uint64_t kind[16] = {[0] = 1, [1] = 2, [2] = 3, [3] = 3, [4] = 2}; // face, edge, vertex
+    return kind[key >> 60] << 30 | (kind[key >> 60] != 0 ? key & 0x3fffffff : 0);
+}
+
+/// Multipliers whose row is gone. A cable of fine particles slides on by an edge or two a step: its contact with an edge
+/// of the obstacle has another name then, but is the same. The most violated row at that feature gets what is left there.
+static qpc_status hand_on(qpc_world *w, qpc_error *err) {
+    const qpc_rows *rows = &w->rows;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_keyed *left = qpc_arena_array(&w->arena, 2 * (size_t)w->warm_count, sizeof *left);
+    int32_t *heir = qpc_arena_array(&w->arena, (size_t)w->warm_count, sizeof *heir);
+    if (left == NULL || heir == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", w->warm_count);
+    int32_t count = 0;
+    for (int32_t i = 0, at = 0; i < w->warm_count; i++) {
+        while (at < rows->m && rows->key[rows->order[at]] < w->warm_key[i]) at++;
+        if (at < rows->m && rows->key[rows->order[at]] == w->warm_key[i]) continue;
+        uint64_t place = place_of(w->warm_key[i]);
+        if (place != 0) left[count++] = (qpc_keyed){place, i};
+    }
+    left = qpc_keyed_sort(left, left + w->warm_count, count);
+    for (int32_t i = 0; i < count; i++) heir[i] = -1;
+    for (int32_t r = 0; r < rows->m && count > 0; r++) {
+        uint64_t place = place_of(rows->key[r]);
+        if (rows->kind[r] != QPC_ROW_CONTACT || rows->lambda[r] > 0.0) continue;
+        int32_t low = 0, high = count - 1; // the first one there
+        while (low < high) {
+            int32_t middle = low + (high - low) / 2;
+            if (left[middle].key < place) low = middle + 1;
+            else high = middle;
+        }
+        if (left[low].key == place && (heir[low] < 0 || rows->c[r] < rows->c[heir[low]])) heir[low] = r;
+    }
+    for (int32_t i = 0, first = 0; i < count; i++) {
+        if (left[i].key != left[first].key) first = i;
+        if (heir[first] >= 0) rows->lambda[heir[first]] += w->warm_lambda[left[i].item];
+    }
+    qpc_arena_rewind(&w->arena, mark);
+    return QPC_OK;
+}
+
+qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err) {
     qpc_rows_warm_start(&w->rows, w->warm_key, w->warm_lambda, w->warm_count);
+    qpc_status st = w->rows.m > 0 ? hand_on(w, err) : QPC_OK;
     if (w->warm_h != h) // impulses of resting contacts are forces times h
         for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] *= h / w->warm_h;
+    return st;
 }
 
 /// Rows of contacts by proximity at the start of the motion.

@@ -219,8 +219,9 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     for (int32_t i = 0; i < 3 * w->pin_count; i++) w->reactions[i] /= t->h;
     qpc_lap(&since, &w->report->ns_certify);
 
-    st = qpc_detect_proximity(w->detector, w->x, w->solver.reach, &w->near, err);
-    w->near_valid = st == QPC_OK;
+    double gap = w->solver.reach;
+    w->near_valid = false; // who needs the contacts here asks for them
+    st = qpc_detect_gap_within(w->detector, w->x, gap, &gap, err);
     qpc_lap(&since, &w->report->ns_detect);
     qpc_step_report *r = w->report;
     r->kinetic = t->kinetic;
@@ -240,10 +241,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed) worsen(r, QPC_STEP_RELAXED);
     if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);
-    for (int32_t i = 0; i < w->near.count; i++) {
-        const qpc_contact *c = &w->near.data[i];
-        if ((c->flags & QPC_CONTACT_NEAR_SELF) == 0) r->min_gap = fmin(r->min_gap, c->distance / c->separation);
-    }
+    if (gap < w->solver.reach) r->min_gap = fmin(r->min_gap, gap);
     return st;
 }
 
@@ -431,6 +429,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_step_report unused;
     w->report = report != NULL ? report : &unused;
     *w->report = (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .restitution_scale = 1.0, .min_gap = w->solver.reach, .energy_step = -HUGE_VAL};
+    w->conflict_info_count = 0;
     w->report->budget = w->solver.budget;
     qpc_arena_reset(&w->arena);
     qpc_detector_counts_reset(w->detector);

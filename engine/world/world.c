@@ -118,7 +118,7 @@ void qpc_world_destroy(qpc_world *w) {
                       w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
                       w->stiffness,   w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
-                      w->warm_key,    w->warm_lambda, w->contact_info, w->limit_on,
+                      w->warm_key,    w->warm_lambda, w->contact_info, w->conflict_info, w->limit_on,
                       w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block,
                       w->laws,       w->mass_floor};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
@@ -502,6 +502,11 @@ const double *qpc_world_tensions(const qpc_world *w, int32_t *ret_count) {
 const qpc_contact_info *qpc_world_contacts(const qpc_world *w, int32_t *ret_count) {
     *ret_count = w->contact_info_count;
     return w->contact_info;
+}
+
+const qpc_conflict_info *qpc_world_conflicts(const qpc_world *w, int32_t *ret_count) {
+    *ret_count = w->conflict_info_count;
+    return w->conflict_info;
 }
 
 const double *qpc_world_reactions(const qpc_world *w, const int32_t **ret_node, int32_t *ret_count) {

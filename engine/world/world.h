@@ -139,6 +139,8 @@ struct qpc_world {
     double height_low, height_high; // along -gravity, m
     qpc_contact_info *contact_info;
     int32_t contact_info_count, contact_info_capacity;
+    qpc_conflict_info *conflict_info;
+    int32_t conflict_info_count, conflict_info_capacity;
     qpc_step_report *report; // of the step that runs
 };
 

@@ -358,6 +358,17 @@ class Client(unittest.TestCase):
             vertices, elements = replay.mesh("flag")
             self.assertEqual((vertices.shape, elements.shape), ((24, 3), (30, 3)))
 
+    def test_a_budget_too_small_for_friction_is_said(self):
+        scene = {"dt": 0.01, "gravity": [3, -10, 0], "contacts": {"friction": 0.5}, "solver": {"budget": 1},
+                 "bodies": [{"name": "floor", "kind": "static",
+                             "mesh": {"generate": {"kind": "sheet", "width": 2, "depth": 2}}},
+                            {"name": "ball", "kind": "cable", "nodes": [[0.1, 0.05, 0.2]], "mass": 2, "radius": 0.05}]}
+        world = self.client.create_world(qpcollide.scene.resolve(scene, self.client))
+        summary = world.step(5)["summary"]
+        self.assertEqual((summary["exhausted"], summary["friction_missed"]), (5, 5))
+        self.assertLessEqual(summary["last"]["solver_iterations"] + summary["last"]["set_changes"], 1)
+        world.destroy()
+
     def test_friction_on_the_wire_and_in_the_file(self):
         scene = {"dt": 0.01, "gravity": [3, -10, 0], "contacts": {"friction": 0.5},
                  "bodies": [{"name": "floor", "kind": "static",
@@ -373,8 +384,12 @@ class Client(unittest.TestCase):
         np.testing.assert_allclose(side * contacts["friction"].sum(axis=0), [-6, 0, 0], atol=1e-4)
         self.assertLess(abs(live["positions"][0, 0] - 0.1), 1e-9)  # it sticks
         world.control({"parameters": {"gravity": [6, -10, 0]}})
-        last = world.step(20)["summary"]["last"]
+        summary = world.step(20)["summary"]
+        last = summary["last"]
         self.assertEqual((last["sticking"], last["sliding"] > 0, last["friction_missed"]), (0, True, 0))
+        self.assertEqual((summary["friction_missed"], summary["exhausted"]), (0, 0))
+        self.assertLess(summary["worst"]["friction_natural"], 1e-6)
+        self.assertGreaterEqual(summary["worst"]["friction_natural"], last["friction_natural"])
         path = next(r for r in self.client.list_runs() if r["run"] == world.run)["path"]
         world.destroy()
         end = time.monotonic() + 10 * TIME_SCALE

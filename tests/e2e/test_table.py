@@ -95,7 +95,7 @@ class Table(unittest.TestCase):
                           contacts=True)
         self.assertTrue(len(reply["contacts"]["key"]))
         fields = ["positions", "velocities", "tensions", "contacts", "reactions", "limit_forces",
-                  "diagnostics"]
+                  "conflicts", "diagnostics"]
         self.call("world.state", world=world, fields=fields)
         self.call("world.cancel", world=world)
         subscription = self.call("world.subscribe", world=world, fields=fields, credit=1,

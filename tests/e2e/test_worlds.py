@@ -94,7 +94,7 @@ class Basics(Case):
         self.assertEqual(summary["last"]["hash"] % 2**64, reply["hash"])
         self.assertGreaterEqual(summary["wall_s"], summary["last"]["ns_wall"] * 1e-9)
         self.assertEqual(set(summary["worst"]), {"stat", "prim", "dual", "comp", "natural_ratio",
-                                                 "penetration"})
+                                                 "penetration", "friction_natural"})
 
     def test_state_has_the_fields_asked_for(self):
         world = self.make(cable())

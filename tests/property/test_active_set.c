@@ -159,7 +159,7 @@ static void the_rows_named_contradict_and_none_of_them_is_idle(void **state) {
         int32_t count = report.conflict_count, rows[QPC_CONFLICT_MAX];
         if (report.outcome != QPC_OUTCOME_INFEASIBLE || count < 2)
             fail_msg("%s: outcome %d", a.p.name, report.outcome);
-        if (count < QPC_CONFLICT_MAX) { // all of the proof is there
+        if (count <= QPC_CONFLICT_MAX) { // all of the proof is there
             memcpy(rows, report.conflict_row, sizeof rows);
             some_rows s = take_rows(&a.p.qp, rows, NULL, count);
             memset(l, 0, (size_t)a.p.qp.m * sizeof *l);

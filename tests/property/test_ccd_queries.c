@@ -1,91 +1,39 @@
 /// ccd_queries on the files of tests/data/ccd, on copies whose truth was bent, and on files that
 /// are none; and its reader when memory runs out.
-#include "tests/support/check.h"
+#define QPC_BENT_FILE "bent.bin"
+#include "tests/support/bent.h"
 
 #include "base/mem.h"
 #include "tools/query_file.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { HEAD = 32, NAME = 32, RECORD = 232, OUTPUT = 1 << 16 };
+enum { HEAD = 32, NAME = 32, RECORD = 232 };
 #define CCD QPC_TEST_DATA "/ccd/"
 
-static const char *folder;
-static char output[OUTPUT]; // of the last run, both streams
-
 static int ccd_queries(const char *arguments) {
-    char command[2048];
-    (void)snprintf(command, sizeof command, "%s %s 2>&1", QPC_CCD_QUERIES, arguments);
-    FILE *pipe = popen(command, "re");
-    assert_non_null(pipe);
-    size_t size = fread(output, 1, sizeof output - 1, pipe);
-    output[size] = '\0';
-    int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-static void says(const char *text) {
-    if (strstr(output, text) == NULL) fail_msg("\"%s\" is not in:\n%s", text, output);
+    return run_tool(QPC_CCD_QUERIES, arguments);
 }
 
 // ---- files to bend ----
 
-typedef struct bytes {
-    uint8_t *data;
-    size_t size;
-} bytes;
-
 static bytes load(const char *name) {
     char path[512];
     (void)snprintf(path, sizeof path, CCD "%s", name);
-    FILE *file = fopen(path, "rbe");
-    assert_non_null(file);
-    bytes b = {malloc(1 << 22), 0};
-    assert_non_null(b.data);
-    b.size = fread(b.data, 1, 1 << 22, file);
-    (void)fclose(file);
+    bytes b = load_bytes(path);
     assert_true(b.size > HEAD);
     return b;
 }
 
-/// Writes it into the folder and runs the tool on it.
 static int check(const char *arguments, const bytes *b, size_t size) {
-    char path[256], all[512];
-    (void)snprintf(path, sizeof path, "%s/bent.bin", folder);
-    FILE *file = fopen(path, "wbe");
-    assert_non_null(file);
-    assert_true(fwrite(b->data, 1, size, file) == size);
-    assert_int_equal(fclose(file), 0);
-    (void)snprintf(all, sizeof all, "--no-times %s '%s'", arguments, path);
-    return ccd_queries(all);
+    char all[256];
+    (void)snprintf(all, sizeof all, "--no-times %s", arguments);
+    return run_tool_on(QPC_CCD_QUERIES, all, b, size);
 }
 
-static void put32(uint8_t *p, uint32_t v) {
-    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> 8 * i);
-}
-static uint32_t get32(const uint8_t *p) {
-    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-static void put_real(uint8_t *p, double v) {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    for (int i = 0; i < 8; i++) p[i] = (uint8_t)(bits >> 8 * i);
-}
-static double get_real(const uint8_t *p) {
-    uint64_t bits = get32(p) | (uint64_t)get32(p + 4) << 32;
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
 static uint8_t *record(const bytes *b, int i) {
-    return b->data + get32(b->data + 12) + RECORD * i;
+    return b->data + get(b->data + 12, 4) + RECORD * i;
 }
 static int first_with(const bytes *b, int truth) {
-    int n = (int)get32(b->data + 20), i = 0;
+    int n = (int)get(b->data + 20, 4), i = 0;
     while (i < n && record(b, i)[225] != truth) i++;
     assert_true(i < n);
     return i;
@@ -110,13 +58,6 @@ static void every_promise_holds_on_the_data(void **state) {
         says("beyond, late 0");
         says(" 0 uncertain");
     }
-}
-
-/// Commas of a line.
-static int commas(const char *line) {
-    int n = 0;
-    for (; *line != '\0' && *line != '\n'; line++) n += *line == ',';
-    return n;
 }
 
 static void times_classes_and_csv(void **state) {
@@ -246,7 +187,7 @@ static void malformed_files_are_refused(void **state) {
         else if (cases[i].at == RECORD + 226)
             p[0] = (uint8_t)cases[i].value, p[1] = 0;
         else
-            put32(p, cases[i].value);
+            put(p, cases[i].value, 4);
         assert_int_equal(check("", &b, b.size), 2);
         says("bent.bin: ");
         says(cases[i].text);
@@ -326,22 +267,6 @@ static void the_reader_survives_want_of_memory(void **state) {
     ccd_query_file_fini(&file);
     ccd_query_file_fini(NULL);
     assert_int_equal(qpc_mem_live_blocks(), live);
-}
-
-static int make_folder(void **state) {
-    static char name[64];
-    (void)state;
-    (void)snprintf(name, sizeof name, "/tmp/qpcollide-ccd-queries-XXXXXX");
-    folder = mkdtemp(name);
-    return folder == NULL;
-}
-
-static int remove_folder(void **state) {
-    char path[128];
-    (void)state;
-    (void)snprintf(path, sizeof path, "%s/bent.bin", folder);
-    (void)unlink(path);
-    return rmdir(folder);
 }
 
 static void an_output_that_does_not_write_is_told(void **state) {

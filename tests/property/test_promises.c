@@ -153,12 +153,35 @@ static void strain_limits_give_way_before_contacts_and_pins(void **state) {
     simulation_control(&sim, "{'targets': [{'body': 'c', 'node': 0, 'velocity': [-0.2, -0.1, 0]},"
                              "{'body': 'c', 'node': -1, 'velocity': [0.2, -0.1, 0]}]}");
     int relaxed = 0;
+    int32_t named = 0;
     for (int i = 1; i <= 50; i++) {
         simulation_step(&sim, 1);
+        // Every spring between the two pins is part of the proof (by the row of one direction or more), and has a name; or
+        // between one pin and a contact that holds, which then is part of it.
+        bool limits[20] = {false}, whole = true, touching = false;
+        const qpc_conflict_info *c = qpc_world_conflicts(sim.w.world, &named);
+        assert_int_equal(named, sim.report.conflicts);
+        for (int32_t k = 0; k < named; k++)
+            if (c[k].kind == QPC_CONFLICT_STRAIN_MAX) {
+                assert_int_equal(c[k].body[0], 1);
+                assert_int_equal(c[k].body[1], -1);
+                assert_true(c[k].feature[0] >= 0 && c[k].feature[0] < 20);
+                limits[c[k].feature[0]] = true;
+            } else {
+                assert_int_equal(c[k].body[0] + c[k].body[1], 1); // a contact of both bodies
+                touching = true;
+            }
+        int first = 0, last = 19;
+        while (touching && first < 19 && !limits[first]) first++;
+        while (touching && last > 0 && !limits[last]) last--;
+        for (int k = first; k <= last; k++) whole &= limits[k];
+        whole &= first == 0 || last == 19;
+        assert_true(sim.report.outcome != QPC_STEP_RELAXED || whole);
+        assert_true(sim.report.outcome == QPC_STEP_RELAXED || named == 0);
         relaxed += sim.report.outcome == QPC_STEP_RELAXED && sim.report.relaxed > 0;
         assert_near(sim.report.lag, 0, 0);
         assert_near(simulation_x(&sim, 0)[0], -0.3 - 0.002 * i, 1e-12);
-        assert_true(sim.report.max_speed < 20);
+        assert_true(sim.report.max_speed < 40); // torn at 0.4 m/s, it twitches
     }
     assert_true(relaxed > 10);
     assert_true(sim.report.max_strain > 0.2);
@@ -274,8 +297,7 @@ static void a_budget_keeps_the_promise(void **state) {
             cut += i == 0 ? sim.report.failsafe : 0;
             int64_t spent = sim.report.solver_iterations + sim.report.set_changes;
             if (spent > most[i]) most[i] = spent;
-            // One more QP of one iteration for a second try of a step that contradicts.
-            assert_true(spent <= budgets[i] + 2);
+            assert_true(spent <= budgets[i]);
         }
         simulation_end(&sim);
     }

@@ -1,6 +1,7 @@
 /// qp_instances on the files of tests/data/qp, on bent copies and on files that are none; its
 /// reader and its judge by themselves: wrong answers must be found, whoever gives them.
-#include "tests/support/check.h"
+#define QPC_BENT_FILE "bent.qpb"
+#include "tests/support/bent.h"
 
 #include "base/mem.h"
 #include "tests/support/faults.h"
@@ -8,77 +9,22 @@
 
 #include <glob.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { HEAD = 64, ENTRY = 64, OUTPUT = 1 << 20, SIZE_MOST = 1 << 20 };
+enum { HEAD = 64, ENTRY = 64 };
 #define QP QPC_TEST_DATA "/qp/"
 
-static const char *folder;
-static char output[OUTPUT]; // of the last run, both streams
-
 static int qp_instances(const char *arguments) {
-    char command[2048];
-    (void)snprintf(command, sizeof command, "%s %s 2>&1", QPC_QP_INSTANCES, arguments);
-    FILE *pipe = popen(command, "re");
-    assert_non_null(pipe);
-    size_t size = fread(output, 1, sizeof output - 1, pipe);
-    output[size] = '\0';
-    int status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-static void says(const char *text) {
-    if (strstr(output, text) == NULL) fail_msg("\"%s\" is not in:\n%s", text, output);
-}
-
-static int count_of(const char *text) {
-    int n = 0;
-    for (const char *at = output; (at = strstr(at, text)) != NULL; at += strlen(text)) n++;
-    return n;
+    return run_tool(QPC_QP_INSTANCES, arguments);
 }
 
 // ---- files to bend ----
 
-typedef struct bytes {
-    uint8_t *data;
-    size_t size;
-} bytes;
-
 static bytes load(const char *name) {
     char path[512];
     (void)snprintf(path, sizeof path, QP "%s.qpb", name);
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL) fail_msg("%s", path);
-    bytes b = {malloc(SIZE_MOST), 0};
-    assert_non_null(b.data);
-    b.size = fread(b.data, 1, SIZE_MOST, file);
-    (void)fclose(file);
+    bytes b = load_bytes(path);
     assert_true(b.size > HEAD);
     return b;
-}
-
-static void put(uint8_t *p, uint64_t v, int size) {
-    for (int i = 0; i < size; i++) p[i] = (uint8_t)(v >> 8 * i);
-}
-static uint64_t get(const uint8_t *p, int size) {
-    uint64_t v = 0;
-    for (int i = size - 1; i >= 0; i--) v = v << 8 | p[i];
-    return v;
-}
-static void put_real(uint8_t *p, double v) {
-    uint64_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    put(p, bits, 8);
-}
-static double get_real(const uint8_t *p) {
-    uint64_t bits = get(p, 8);
-    double v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
 }
 
 static uint8_t *entry(const bytes *b, const char *name) {
@@ -94,16 +40,10 @@ static uint8_t *element(const bytes *b, const char *name, size_t i) {
     return b->data + get(e + 48, 8) + i * (get(e + 32, 4) == 1 ? 8 : 4);
 }
 
-/// Writes it into the folder and runs the tool on it.
 static int check(const char *arguments, const bytes *b, size_t size) {
-    char path[256], all[512];
-    (void)snprintf(path, sizeof path, "%s/bent.qpb", folder);
-    FILE *file = fopen(path, "wbe");
-    assert_non_null(file);
-    assert_true(fwrite(b->data, 1, size, file) == size);
-    assert_int_equal(fclose(file), 0);
-    (void)snprintf(all, sizeof all, "--repeat 1 %s '%s'", arguments, path);
-    return qp_instances(all);
+    char all[256];
+    (void)snprintf(all, sizeof all, "--repeat 1 %s", arguments);
+    return run_tool_on(QPC_QP_INSTANCES, all, b, size);
 }
 
 // ---- the data ----
@@ -137,6 +77,13 @@ static void the_reference_engine_proves_and_solves(void **state) {
     assert_int_equal(count_of("auto"), 0);
 }
 
+static void engines_named_alone_keep_the_promises_too(void **state) {
+    (void)state;
+    int result = qp_instances("--engine augmented-lagrangian --engine interior-point --repeat 1 " QP "*.qpb");
+    if (result != 0) fail_msg("%d: %s", result, output);
+    says("nothing fell short");
+}
+
 static void engines_for_comparison_promise_nothing_but_are_listed(void **state) {
     (void)state;
     // Gauss-Seidel cannot do a mass ratio of 1e4; it says so, and that is all that is asked of it.
@@ -164,15 +111,8 @@ static void any_files_are_a_sequence_if_asked(void **state) {
                      0);
     assert_int_equal(count_of("(warm)"), 1);
     says(" 0 set changes (0 net)");
-    assert_int_equal(qp_instances("--repeat 1 " QP "cable_050.qpb " QP "cable_050.qpb"), 0);
+    assert_int_equal(qp_instances("--repeat 1 " QP "cable_050.qpb " QP "cable_050_dup.qpb"), 0);
     assert_int_equal(count_of("(warm)"), 0);
-}
-
-/// Commas of a line.
-static int commas(const char *line) {
-    int n = 0;
-    for (; *line != '\0' && *line != '\n'; line++) n += *line == ',';
-    return n;
 }
 
 static void csv_and_json(void **state) {
@@ -366,6 +306,10 @@ static void usage_is_told(void **state) {
     // One file that does not read is no reason to leave out the others.
     assert_int_equal(qp_instances("/nonexistent.qpb " QP "tiny_dup3.qpb"), 2);
     says("tiny_dup3 ");
+    // One instance is judged once, whatever folder it comes from.
+    assert_int_equal(qp_instances("--csv " QP "tiny_dup3.qpb " QP "tiny_floor1.qpb " QP "../qp/tiny_dup3.qpb"), 2);
+    says("left out");
+    assert_int_equal(count_of(",tiny_dup3,"), 1);
     assert_int_equal(qp_instances("'" QP "tiny_dup3.qpb' >/dev/full"), 2);
 }
 
@@ -513,6 +457,39 @@ static void wrong_answers_to_infeasible_qps_are_found(void **state) {
     subject_fini(&s);
 }
 
+/// The chain of test_active_set.c, K = 1: only all of its rows contradict.
+static void proofs_of_hundreds_of_rows_are_judged(void **state) {
+    (void)state;
+    enum { LINKS = 300, ROWS = LINKS + 1 };
+    static int32_t K_start[LINKS + 1], K_index[LINKS], J_start[ROWS + 1], J_index[2 * ROWS], type[ROWS], rows[ROWS];
+    static double K_value[LINKS], J_value[2 * ROWS], c[ROWS], kappa[ROWS];
+    int32_t at = 0;
+    for (int32_t i = 0; i < LINKS; i++) K_index[i] = i, K_value[i] = 1, K_start[i + 1] = i + 1;
+    for (int32_t i = 0; i < ROWS; i++) {
+        bool first = i == 0, last = i == LINKS;
+        if (!first) J_index[at] = i - 1, J_value[at++] = -1;
+        if (!last) J_index[at] = i, J_value[at++] = 1;
+        c[i] = last ? -(LINKS + 1) : 1;
+        kappa[i] = first || last ? 1 : sqrt(2.0);
+        rows[i] = i;
+        J_start[i + 1] = at;
+    }
+    const qp_file file = {.kind = QP_KIND_QP, .n = LINKS, .m = ROWS, .K = {K_start, K_index, K_value},
+                          .J = {J_start, J_index, J_value}, .c = c, .type = type};
+    qp_ground ground = {.file = &file, .kappa = kappa, .scale = LINKS};
+    qpc_error err = {0};
+    qp_conflict found;
+    assert_ok(qp_cholesky_init(&ground.L, LINKS, &file.K, &err), &err);
+    assert_ok(qp_score_conflict(&ground, rows, ROWS, &found, &err), &err);
+    if (!found.holds) fail_msg("size %g slope %g radius %g", found.size, found.slope, found.radius);
+    assert_ok(qp_score_conflict(&ground, rows, ROWS - 1, &found, &err), &err); // without the last there is room
+    assert_false(found.holds);
+    rows[LINKS / 2] = 0; // nor with a link left out
+    assert_ok(qp_score_conflict(&ground, rows, ROWS, &found, &err), &err);
+    assert_false(found.holds);
+    qp_cholesky_fini(&ground.L);
+}
+
 static void feasible_rows_never_contradict(void **state) {
     (void)state;
     static const char *const names[] = {"nearinf_20", "needles_60x10", "tiny_ring64p", "tiny_depeq",
@@ -620,26 +597,11 @@ static void want_of_memory_leaves_nothing_behind(void **state) {
     qp_ground_fini(NULL);
 }
 
-static int make_folder(void **state) {
-    static char name[64];
-    (void)state;
-    (void)snprintf(name, sizeof name, "/tmp/qpcollide-qp-instances-XXXXXX");
-    folder = mkdtemp(name);
-    return folder == NULL;
-}
-
-static int remove_folder(void **state) {
-    char path[128];
-    (void)state;
-    (void)snprintf(path, sizeof path, "%s/bent.qpb", folder);
-    (void)unlink(path);
-    return rmdir(folder);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_promise_holds_on_the_data),
         cmocka_unit_test(the_reference_engine_proves_and_solves),
+        cmocka_unit_test(engines_named_alone_keep_the_promises_too),
         cmocka_unit_test(engines_for_comparison_promise_nothing_but_are_listed),
         cmocka_unit_test(the_cheap_mode_of_friction_says_what_it_reached),
         cmocka_unit_test(any_files_are_a_sequence_if_asked),
@@ -650,6 +612,7 @@ int main(void) {
         cmocka_unit_test(usage_is_told),
         cmocka_unit_test(wrong_answers_to_qps_are_found),
         cmocka_unit_test(wrong_answers_to_infeasible_qps_are_found),
+        cmocka_unit_test(proofs_of_hundreds_of_rows_are_judged),
         cmocka_unit_test(feasible_rows_never_contradict),
         cmocka_unit_test(wrong_answers_to_lcps_and_friction_are_found),
         cmocka_unit_test(kappa_and_norms_against_closed_forms),

@@ -181,6 +181,39 @@ static void bad_files_are_errors_that_name_the_file(void **state) {
     refuse(put("cut.qpm", head, sizeof head), QPC_ERR_INVALID, "100 vertices");
 }
 
+// The third vertex, and where it should be; assimp by itself leaves most of these out or reads another number.
+static const struct {
+    const char *line;
+    double x[3];
+} VERTICES[] = {
+    {"v .5 7 0", {0.5, 7, 0}},          {"v -.5 +.25 .125e1", {-0.5, 0.25, 1.25}},
+    {"  v 5 7 0", {5, 7, 0}},           {"v\t5\t7\t0\r", {5, 7, 0}},
+    {"v 5 7 0 .5 .5 .5", {5, 7, 0}},    {"v .5 7 0 1 1 1", {0.5, 7, 0}},
+    {"v 5 7 0 1 0 0 1", {5, 7, 0}},     {"v 5 7 0 2", {2.5, 3.5, 0}},
+    {"v 5 \\\n.5 0", {5, 0.5, 0}},      {"v 5. 7E0 0 # five 6 7", {5, 7, 0}},
+    {"v 5 7 0 1 # 2 3", {5, 7, 0}},     {"# old\rv .5 7 0\r\n", {0.5, 7, 0}},
+};
+
+static void vertices_of_obj_files_are_read_as_they_are_written(void **state) {
+    (void)state;
+    char text[200];
+    for (size_t i = 0; i < sizeof VERTICES / sizeof VERTICES[0]; i++) {
+        snprintf(text, sizeof text, "v 1 0 0\nv 0 1 0\n%s\nv 9 9 9\nv 8 8 8\n f 1 2 \\\n 3\n", VERTICES[i].line);
+        put_text("odd.obj", text);
+        qpc_mesh_data mesh = read_mesh(path_of("odd.obj"), NULL);
+        assert_int_equal(mesh.element_count, 1);
+        const double *x = mesh.vertices + 3 * (size_t)mesh.elements[2];
+        for (int k = 0; k < 3; k++) assert_true(x[k] == VERTICES[i].x[k]); // all are exact in single precision
+        qpc_mesh_data_fini(&mesh);
+    }
+    static const char *const bad[] = {"v 5 7",      "v 5 7 0 1 1", "v 1 2 3 4 5 6 7 8", "v 0x5 7 0", "v 1d1 7 0", "v 5 foo 0",
+                                      "v 5,5 7 0", "v . 7 0",     "v 5 7e 0",          "v nan 7 0", "v",         "v \\"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(text, sizeof text, "v 1 0 0\nv 0 1 0\n%s\nv 9 9 9\nv 8 8 8\nf 1 2 3\n", bad[i]);
+        refuse(put_text("bad.obj", text), QPC_ERR_INVALID, "line 3");
+    }
+}
+
 static void files_that_crash_the_library_are_errors_too(void **state) {
     (void)state;
     // assimp 5.2.5 aborts over a binary file with an unknown element before the vertices; whatever
@@ -239,6 +272,7 @@ int main(void) {
         cmocka_unit_test(corners_at_one_position_become_one_vertex),
         cmocka_unit_test(polygons_become_triangles_and_lines_are_left_out),
         cmocka_unit_test(bad_files_are_errors_that_name_the_file),
+        cmocka_unit_test(vertices_of_obj_files_are_read_as_they_are_written),
         cmocka_unit_test(files_that_crash_the_library_are_errors_too),
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(allocation_failures_leak_nothing),

@@ -320,6 +320,45 @@ static void empty_rows_hold_or_contradict_by_their_bound(void **state) {
     assert_int_equal(report.conflict_row[0], 2);
 }
 
+/// A chain of n particles, each at most 1 from the one before, its end at n + 1 or more: it takes every row to say that
+/// this cannot be. One idle row a particle besides.
+static void every_row_of_a_long_proof_is_counted(void **state) {
+    (void)state;
+    static const int32_t lengths[] = {40, 700, 1400};
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        int32_t n = lengths[k], m = 2 * n + 1, at = 0;
+        qpc_error err = {0};
+        qpc_linsys K = {0};
+        assert_ok(qpc_linsys_resize(&K, n, 0, &err), &err);
+        for (int32_t i = 0; i < n; i++) qpc_linsys_add(&K, i, i, 1);
+        assert_ok(qpc_linsys_factor(&K, &err), &err);
+        int32_t *start = calloc((size_t)m + 1, sizeof *start), *column = calloc(3 * (size_t)m, sizeof *column);
+        double *value = calloc(3 * (size_t)m, sizeof *value), *c = calloc((size_t)m, sizeof *c),
+               *b = calloc((size_t)n, sizeof *b), *x = calloc((size_t)n, sizeof *x), *l = calloc((size_t)m, sizeof *l);
+        uint8_t *none = calloc((size_t)m, 1);
+        uint64_t *key = calloc((size_t)m, sizeof *key);
+        for (int32_t i = 0; i < m; i++) {
+            int32_t node = i / 2;
+            bool link = i % 2 == 0;
+            if (link && node > 0) column[at] = node - 1, value[at++] = -1;
+            if (node < n) column[at] = node, value[at++] = 1;
+            c[i] = node == n ? -(n + 1) : link ? 1 : 10 * n;
+            key[i] = (uint64_t)i;
+            start[i + 1] = at;
+        }
+        const qpc_qp qp = {.n = n, .m = m, .sys = &K, .b = b, .row_start = start, .column = column, .value = value,
+                           .c = c, .equality = none, .priority = none, .key = key};
+        qpc_solver_report report = solve(&qp, x, l);
+        assert_int_equal(report.outcome, QPC_OUTCOME_INFEASIBLE);
+        assert_int_equal(report.conflict_count, n + 1);
+        assert_int_equal(qpc_conflict_named(&report), n + 1 < QPC_CONFLICT_MAX ? n + 1 : QPC_CONFLICT_MAX);
+        for (int32_t i = 0; i < qpc_conflict_named(&report); i++) assert_int_equal(report.conflict_row[i], 2 * i);
+        qpc_linsys_fini(&K);
+        free(start), free(column), free(value), free(c), free(b), free(x), free(l), free(none), free(key);
+    }
+    qpc_arena_fini(&arena);
+}
+
 static void no_rows_give_the_free_motion(void **state) {
     (void)state;
     clear(2, 0);
@@ -506,6 +545,7 @@ int main(void) {
         cmocka_unit_test(no_forces_at_all_still_has_a_scale),
         cmocka_unit_test(an_equality_missed_from_below_is_pulled_up),
         cmocka_unit_test(empty_rows_hold_or_contradict_by_their_bound),
+        cmocka_unit_test(every_row_of_a_long_proof_is_counted),
         cmocka_unit_test(no_rows_give_the_free_motion),
         cmocka_unit_test(the_free_motion_is_the_answer_where_it_holds),
         cmocka_unit_test(dependent_warm_rows_are_shifted_not_dropped),

@@ -49,6 +49,48 @@ static void stored_relaxations_are_found(void **state) {
     }
 }
 
+/// A chain of n particles, each at most 1 from the one before, its end at n + 2 or more: two too much, shared alike by the
+/// n + 1 rows. Many rows go another way than few.
+static void a_long_chain_gives_way_evenly(void **state) {
+    (void)state;
+    static const int32_t lengths[] = {40, 700};
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        int32_t n = lengths[k], m = n + 1, at = 0;
+        qpc_error err = {0};
+        qpc_linsys K = {0};
+        assert_ok(qpc_linsys_resize(&K, n, 0, &err), &err);
+        for (int32_t i = 0; i < n; i++) qpc_linsys_add(&K, i, i, 1 + i % 3);
+        assert_ok(qpc_linsys_factor(&K, &err), &err);
+        int32_t *start = calloc((size_t)m + 1, sizeof *start), *column = calloc(2 * (size_t)m, sizeof *column);
+        double *value = calloc(2 * (size_t)m, sizeof *value), *c = calloc((size_t)m, sizeof *c),
+               *was = calloc((size_t)m, sizeof *was), *b = calloc((size_t)n, sizeof *b), largest = 0;
+        uint8_t *none = calloc((size_t)m, 1), *priority = malloc((size_t)m);
+        uint64_t *key = calloc((size_t)m, sizeof *key);
+        for (int32_t i = 0; i < m; i++) {
+            if (i > 0) column[at] = i - 1, value[at++] = -1;
+            if (i < n) column[at] = i, value[at++] = 1;
+            c[i] = was[i] = i < n ? 1 : -(n + 2);
+            key[i] = (uint64_t)i;
+            priority[i] = 1;
+            start[i + 1] = at;
+        }
+        const qpc_qp qp = {.n = n, .m = m, .sys = &K, .b = b, .row_start = start, .column = column, .value = value,
+                           .c = c, .equality = none, .priority = priority, .key = key};
+        assert_ok(qpc_relax(&qp, 1, QPC_RELAX_EXACT, &arena, c, &largest, &err), &err);
+        for (int32_t i = 0; i < m; i++) assert_near((c[i] - was[i]) * m / 2, 1, 1e-6);
+        assert_near(largest * m / 2, 1, 1e-6);
+        // A few steps of it make the rows feasible as well.
+        memcpy(c, was, (size_t)m * sizeof *c);
+        assert_ok(qpc_relax(&qp, 1, 3, &arena, c, &largest, &err), &err);
+        double room = 0;
+        for (int32_t i = 0; i < m; i++) room += c[i];
+        assert_true(room >= 0);
+        qpc_linsys_fini(&K);
+        free(start), free(column), free(value), free(c), free(was), free(b), free(none), free(priority), free(key);
+    }
+    qpc_arena_fini(&arena);
+}
+
 static void squeeze(void) {
     // x <= 0 (strain, 2), -x <= -1 (contact, 1), y = 0 (fixed, 0), and a copy of the strain row
     qpc_linsys sys = small.sys;
@@ -160,6 +202,7 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stored_relaxations_are_found),
+        cmocka_unit_test(a_long_chain_gives_way_evenly),
         cmocka_unit_test(only_rows_of_the_level_give_way),
         cmocka_unit_test(what_the_level_cannot_mend_is_refused),
         cmocka_unit_test(feasible_rows_stay_as_they_are),

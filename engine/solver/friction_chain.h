@@ -1,0 +1,69 @@
+/// Inside qpc_solve_friction: the exact mode where K is banded, in time linear in the unknowns.
+///
+/// All rows are blocks at once; products with W go through the factor of K, and a Newton step is one banded LU of
+/// K + H'C H, C being of 3x3 blocks, one a contact (docs/theory-friction.md). friction_chain.c sets up and decides,
+/// friction_chain_step.c takes the steps. One thread; memory from the arena.
+#ifndef QPC_ENGINE_SOLVER_FRICTION_CHAIN_H
+#define QPC_ENGINE_SOLVER_FRICTION_CHAIN_H
+
+#include "engine/solver/cones.h"
+
+/// K is banded, no row has more than 12 columns, and there are contacts enough for it to pay.
+bool qpc_friction_chain_pays(const qpc_qp *qp, const qpc_friction *friction);
+
+/// lambda (m), beta (2 count): warm start in, best iterate out; dv (n) its motion. At most `most` Newton steps, added to
+/// found->newton; found: residuals and counts. K is factored. QPC_ERR_MEMORY, QPC_ERR_NUMERIC.
+qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *friction, double tolerance, int32_t most,
+                                    qpc_arena *arena, double *dv, double *lambda, double *beta,
+                                    qpc_friction_report *found, qpc_error *err);
+
+// ---- what the two files share ----
+
+enum {
+    QPC_CHAIN_COLUMNS = 12, // of a row and its tangents
+    QPC_CHAIN_FAR = 48,     // blocks beyond the band that carry something
+};
+
+/// A row, or a contact with its tangents, scaled by root = sqrt(rho): x = r / root, y = root u.
+typedef struct qpc_chain_block {
+    double h[3][QPC_CHAIN_COLUMNS], offset[3]; // lines of H, and c or u0
+    double root, mu;
+    int32_t column[QPC_CHAIN_COLUMNS], columns, size, contact; // contact: of the friction, or -1
+    qpc_block_kind kind;
+    bool far;                 // reaches beyond the band
+    bool in;                  // has carried something: outside, x = 0 and the row holds
+    uint8_t state, side;      // at the natural map; in the step (0: not in the matrix)
+    double x[3], y[3], f[3];  // the iterate and its map
+    double best[3];           // x of the least |F|
+    double center[3], slide;  // of the augmented Lagrangian; mu |y_T| as taken
+    double C[3][3], g[3], dy[3];
+} qpc_chain_block;
+
+typedef struct qpc_chain {
+    const qpc_qp *qp;
+    const qpc_friction *friction;
+    qpc_arena *arena;
+    qpc_chain_block *blocks;                          // (m)
+    double *lu;                                       // (n x stride)
+    double *rhs, *step, *dv, *spare, *free_dv, *rest; // (n); free_dv: K^-1 b; rest: K dv - b
+    double *Z;                                        // band of K^-1
+    double *Y, *S, *e;     // of far blocks: (n x 3 f) B^-1 h', (3 f)^2, (3 f)
+    int *far_pivots;
+    int32_t *pivot, *far;  // (n), (f) blocks
+    int32_t w, far_count;  // half bandwidth of the matrix
+    double square;         // S^2
+    double norm, best;     // |F|; least of it
+    bool no_memory;
+} qpc_chain;
+
+void qpc_chain_velocity(const qpc_chain_block *b, const double *dv, double *ret);
+void qpc_chain_push(const qpc_chain_block *b, const double *d, double *rhs);
+/// F at x, y; its norm.
+double qpc_chain_map(qpc_chain *c);
+/// A whole Newton step of the natural map, with `shift` against what is redundant. False: no such step.
+bool qpc_chain_leap(qpc_chain *c, double shift);
+/// A Newton step on the augmented Lagrangian of the convex problem, to the minimum along it; x is the multiplier there.
+/// Returns the decrement before it, in the units of |F|; < 0: no such step.
+double qpc_chain_descend(qpc_chain *c, double R);
+
+#endif
