@@ -2,6 +2,7 @@
 #include "engine/dynamics/blocks.h"
 
 #include "base/mem.h"
+#include "engine/dynamics/coarse.h"
 
 #include <math.h>
 #include <string.h>
@@ -99,7 +100,12 @@ qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row
     }
     for (int32_t k = n; k < 3 * count; k++) b->diagonal[9 * (count - 1) + 4 * (k % 3)] = 1;
     if (!make_sweep(b, last)) goto no_memory;
+    qpc_status st = qpc_coarse_create(b, &b->coarse, err);
     qpc_free(last);
+    if (st != QPC_OK) {
+        qpc_blocks_destroy(b);
+        return st;
+    }
     *ret = b;
     return QPC_OK;
 no_memory:
@@ -123,6 +129,7 @@ void qpc_blocks_destroy(qpc_blocks *b) {
     qpc_free(b->sweep_from);
     qpc_free(b->sweep);
     qpc_free(b->place);
+    qpc_coarse_destroy(b->coarse);
     qpc_free(b);
 }
 
@@ -158,6 +165,7 @@ void qpc_blocks_refill(qpc_blocks *b, const int32_t *start, const int32_t *row, 
         }
     }
     refill_sweep(b);
+    if (b->coarse != NULL) qpc_coarse_refill(b->coarse, b);
 }
 
 typedef double two __attribute__((vector_size(16), aligned(8), may_alias));

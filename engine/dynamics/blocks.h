@@ -29,6 +29,7 @@ typedef struct qpc_blocks {
     double *wide;         // (count x 8) vectors of a product, each node with a fourth entry
     bool avx2;            // this processor has it
     int32_t *place;       // (entries of K) in value, or -1 - place in diagonal
+    struct qpc_coarse *coarse; // large meshes: a coarse space (coarse.h); else NULL
 } qpc_blocks;
 
 /// Pattern of a lower triangle by columns (linsys.h). QPC_ERR_MEMORY.

@@ -88,7 +88,7 @@ static qpc_status make_blocks(qpc_linsys *sys, const int32_t *start, const int32
     if (st != QPC_OK) return st;
     // CG's own, its right-hand side, its solution, their sum and the product with that
     int32_t count = sys->blocks->count;
-    sys->cg = qpc_alloc_array(qpc_ssor_size(count, 0) + 12 * (size_t)count, sizeof *sys->cg);
+    sys->cg = qpc_alloc_array(qpc_ssor_size(sys->blocks, false, 0) + 12 * (size_t)count, sizeof *sys->cg);
     if (sys->cg != NULL) return QPC_OK;
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for conjugate gradients of order %d", sys->n);
 }
@@ -292,7 +292,7 @@ static void solve_by_cg(qpc_linsys *sys, const double *rhs, const double *guess,
     size_t padded = 3 * (size_t)sys->blocks->count;
     double *r = sys->cg, *d = r + padded, *sum = d + padded, *Kx = sum + padded;
     qpc_ssor cg;
-    qpc_ssor_init(&cg, sys->blocks, 0, Kx + padded);
+    qpc_ssor_init(&cg, sys->blocks, false, 0, Kx + padded);
     bool good = qpc_ssor_prepare(&cg, 0, NULL, NULL, NULL, NULL, NULL);
     memset(r, 0, 3 * padded * sizeof *r);
     memcpy(r, rhs, (size_t)n * sizeof *r);

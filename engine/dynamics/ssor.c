@@ -6,8 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+// With rows a solve in the coarse space, A_c's factor included, costs what these steps do without and with it.
+enum { MANY_PLAIN = 20, MANY_COARSE = 8 };
+
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double pair __attribute__((vector_size(16)));
+typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 static inline quad load(const float *a) { return *(const quad *)a; }
 static inline void store(float *a, quad v) { *(quad *)a = v; }
@@ -49,13 +52,32 @@ int64_t qpc_ssor_couplings(int32_t m, const int32_t *row_start, const int32_t *c
     return couplings;
 }
 
-size_t qpc_ssor_size(int32_t count, int64_t couplings) {
-    size_t nodes = (size_t)count, blocks = (size_t)couplings;
+/// Of what stands there without a coarse space.
+static size_t plain_size(const qpc_blocks *K, int64_t couplings) {
+    size_t nodes = (size_t)K->count, blocks = (size_t)couplings;
     size_t floats = (2 * 12 + 5 * 4) * nodes + 12 * blocks + 2, ints = 2 * nodes + 2 + blocks;
     return 9 * nodes + floats / 2 + ints / 2 + nodes / 8 + 3;
 }
 
-void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, int64_t couplings, double *memory) {
+size_t qpc_ssor_size(const qpc_blocks *K, bool rows, int64_t couplings) {
+    size_t size = plain_size(K, couplings);
+    if (K->coarse == NULL) return size;
+    size += 6 * ((size_t)K->coarse->count + 1) + 4 * (size_t)K->count;
+    return size + (rows ? (size_t)qpc_coarse_factor_size(K->coarse, couplings) : 0);
+}
+
+static void init_coarse(qpc_ssor *s, bool rows, double *memory) {
+    const qpc_coarse *z = s->K->coarse;
+    size_t nodes = (size_t)s->K->count, entries = 4 * ((size_t)z->count + 1);
+    s->rows = rows;
+    s->c = memory;
+    s->mu = (float *)(memory + entries);
+    s->l = s->mu + entries; // and as much again for the direction
+    memset(s->mu, 0, entries * sizeof *s->mu);
+    if (rows) qpc_coarse_factor_init(z, &s->own, (double *)(s->l + 8 * nodes));
+}
+
+void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, bool rows, int64_t couplings, double *memory) {
     size_t nodes = (size_t)K->count;
     *s = (qpc_ssor){.K = K, .couplings = couplings, .wide = memory, .unit = 1, .kernels = qpc_ssor_kernels_of(-1)};
     float *f = (float *)(memory + 9 * nodes);
@@ -72,6 +94,8 @@ void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, int64_t couplings, double *
     s->column = s->touched + nodes;
     s->is_touched = (uint8_t *)(s->column + couplings);
     memset(s->start, 0, (nodes + 2) * sizeof *s->start);
+    s->way = s->t;
+    if (K->coarse != NULL && K->coarse->pays) init_coarse(s, rows, memory + plain_size(K, couplings));
 }
 
 /// The next node of a row from entry k on: its position, v (3) = its part of the row, scaled; the entry behind it.
@@ -157,6 +181,14 @@ static void add_diagonal(qpc_ssor *s, int32_t i, double R, const double *v) {
     s->touched[s->touched_count++] = i;
 }
 
+/// The factor of A_c: K's is at hand; one of K + E has to be worth it.
+static void use_coarse(qpc_ssor *s, const qpc_coarse_rows *rows) {
+    const qpc_coarse *z = s->K->coarse;
+    s->factor = rows->listed > 0 ? &s->own : &z->factor;
+    s->coarse = rows->listed == 0 || (s->rows && s->many_steps && qpc_coarse_factor_make(z, rows, &s->own)) ? z : NULL;
+    s->way = s->coarse != NULL ? s->l + 4 * (int64_t)s->K->count : s->t;
+}
+
 bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const int32_t *row_start, const int32_t *column,
                       const double *value, const double *R) {
     int32_t count = s->K->count, a, b, before = s->touched_count;
@@ -187,6 +219,8 @@ bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const in
     }
     for (int32_t k = 0; k < s->touched_count; k++)
         if (!round_diagonal(s, s->touched[k])) return false;
+    qpc_coarse_rows rows = {listed, list, row_start, column, value, R};
+    if (s->l != NULL) use_coarse(s, &rows);
     return true;
 }
 
@@ -207,12 +241,18 @@ struct qpc_ssor_kernels {
     double (*begin)(qpc_ssor *s);
     double (*advance)(qpc_ssor *s, float alpha);
     void (*next_direction)(qpc_ssor *s, float beta);
+    void (*restrict_to)(qpc_ssor *s);
+    void (*take_coarse)(qpc_ssor *s);
+    void (*collect)(qpc_ssor *s);
+    double (*sweep_up_coarse)(qpc_ssor *s, float beta);
 };
 
 static const qpc_ssor_kernels kernels[] = {
-    {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction},
+    {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction,
+     base_restrict_to, base_take_coarse, base_collect, base_sweep_up_coarse},
 #if defined(__x86_64__)
-    {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction},
+    {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction,
+     avx2_restrict_to, avx2_take_coarse, avx2_collect, avx2_sweep_up_coarse},
 #endif
 };
 
@@ -241,22 +281,42 @@ double qpc_ssor_start(qpc_ssor *s, const double *rhs) {
     return s->unit * sqrt(fmax(s->kernels->start(s, rhs, inverse_unit), 0));
 }
 
+/// One product with a new direction: its curvature.
+static double go_down_and_up(qpc_ssor *s, float beta) {
+    s->kernels->sweep_down(s);
+    if (s->coarse == NULL) return s->kernels->sweep_up(s);
+    s->kernels->collect(s);
+    qpc_coarse_solve(s->coarse, s->factor, s->c, s->mu);
+    return s->kernels->sweep_up_coarse(s, beta);
+}
+
+/// d = Z A_c^-1 Z'rhs, and r what is left: only what such a d cannot do is left to the steps.
+static void begin_coarse(qpc_ssor *s) {
+    s->kernels->restrict_to(s);
+    qpc_coarse_solve(s->coarse, s->factor, s->c, s->mu);
+    s->kernels->take_coarse(s);
+}
+
 double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
     const qpc_ssor_kernels *run = s->kernels;
     target /= s->unit;
+    float beta = 0;
+    int64_t before = s->steps;
+    if (s->coarse != NULL) begin_coarse(s);
     double rz = run->begin(s);
     for (int32_t step = 0; step < most && rz > target * target; step++) {
         s->steps++;
-        run->sweep_down(s);
-        double curve = run->sweep_up(s);
+        double curve = go_down_and_up(s, beta);
         if (!(curve > 0)) {
             s->lost = true;
             break;
         }
         double last = rz;
         rz = run->advance(s, (float)(last / curve));
-        run->next_direction(s, (float)(rz / last));
+        beta = (float)(rz / last);
+        if (s->coarse == NULL) run->next_direction(s, beta);
     }
+    s->many_steps = s->steps - before >= (s->coarse != NULL ? MANY_COARSE : MANY_PLAIN);
     for (int32_t i = 0; i < s->K->count; i++)
         for (int a = 0; a < 3; a++) d[3 * i + a] = s->unit * s->K->scale[i] * (double)s->d[4 * s->K->position[i] + a];
     return s->unit * sqrt(rz);

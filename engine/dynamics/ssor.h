@@ -4,11 +4,15 @@
 /// M = (D + L) D^-1 (D + L)'. In the unknowns (D + L)'d one product with the preconditioned matrix costs one
 /// sweep up and one down, which is what a product with K + E alone costs (Eisenstat 1981). An inexact Newton
 /// step or one round of iterative refinement needs no more digits; who wants more forms the residual in double
-/// precision and asks again. Sums run in a fixed order; memory from the caller; any thread.
+/// precision and asks again.
+/// On large, stiff meshes they are deflated by a coarse space (coarse.h; Saad, Yeung, Erhel, Guyomarc'h 2000): a step
+/// costs one product with L'Z up and one down more, and a solve with A_c; with rows only after a solve that took many
+/// steps, since A_c has to be factored anew whenever the rows change. Sums run in a fixed order; memory from the caller; any thread.
 #ifndef QPC_ENGINE_DYNAMICS_SSOR_H
 #define QPC_ENGINE_DYNAMICS_SSOR_H
 
 #include "engine/dynamics/blocks.h"
+#include "engine/dynamics/coarse.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,20 +28,28 @@ typedef struct qpc_ssor {
     uint8_t *is_touched;       // (count)
     float *D, *inverse;        // (count x 12) by rows of 3 and a zero, D^-1 alike; in scaled unknowns
     float *r, *p, *t, *q, *d;  // (count x 4) three unknowns and a zero
+    float *way, *l;            // (count x 4) the direction, t itself without a coarse space; L' of it
     int32_t *start, *column;   // (count + 1), blocks of E left of the diagonal, as those of K
     float *extra;              // (couplings x 12)
     int64_t couplings;         // room for those
     double unit;               // of r: right-hand sides are taken in units of their size
     int64_t steps;             // CG steps so far: exact work count
-    bool started;                // D has K in it
+    const qpc_coarse *coarse;  // in use; else NULL
+    qpc_coarse_factor own;     // of A_c with rows
+    const qpc_coarse_factor *factor; // own, or K's
+    double *c;                 // (aggregates + 1 by 4)
+    float *mu;                 // alike, zeros at the end
+    bool rows;                 // may have rows
+    bool many_steps;           // the last solve took so many that A_c with rows would pay
+    bool started;              // D has K in it
     bool lost;                 // a direction without curvature was met: K + E is not positive definite
 } qpc_ssor;
 
 /// Pairs of nodes that rows couple, each a block of E.
 int64_t qpc_ssor_couplings(int32_t m, const int32_t *row_start, const int32_t *column);
-/// Doubles that one needs, and to place it there; E = 0.
-size_t qpc_ssor_size(int32_t count, int64_t couplings);
-void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, int64_t couplings, double *memory);
+/// Doubles that one needs (rows: E will not always be 0), and to place it there; E = 0.
+size_t qpc_ssor_size(const qpc_blocks *K, bool rows, int64_t couplings);
+void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, bool rows, int64_t couplings, double *memory);
 /// E = J_A'R J_A of the rows (listed) of J (CSR); false if a block of D is not positive definite.
 bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const int32_t *row_start, const int32_t *column,
                       const double *value, const double *R);

@@ -72,12 +72,12 @@ TARGET static double NAME(start)(qpc_ssor *s, const double *rhs, double unit) {
     return total(&norm2);
 }
 
-/// d = 0, p = q = D r; r'q.
+/// p = q = D r; r'q. d = 0, unless it has begun in the coarse space.
 TARGET static double NAME(begin)(qpc_ssor *s) {
     sums rz = {0};
     for (int64_t i = 0; i < s->K->count; i++) {
         quad r = load(s->r + 4 * i), z = times(s->D + 12 * i, r);
-        store(s->d + 4 * i, (quad){0});
+        if (s->coarse == NULL) store(s->d + 4 * i, (quad){0});
         store(s->p + 4 * i, z);
         store(s->q + 4 * i, z);
         add(&rz, r * z);
@@ -85,16 +85,17 @@ TARGET static double NAME(begin)(qpc_ssor *s) {
     return fmax(total(&rz), 0);
 }
 
-/// d += alpha t, r -= alpha (t + q), q = D r; r'q.
+/// t the direction: d += alpha t, r -= alpha (t + q), q = D r; r'q. With a coarse space p = q: t follows, not p.
 TARGET static double NAME(advance)(qpc_ssor *s, float alpha) {
     sums rz = {0};
     quad a = {alpha, alpha, alpha, alpha};
     for (int64_t i = 0; i < s->K->count; i++) {
-        quad t = load(s->t + 4 * i), r = load(s->r + 4 * i) - a * (t + load(s->q + 4 * i));
+        quad t = load(s->way + 4 * i), r = load(s->r + 4 * i) - a * (t + load(s->q + 4 * i));
         quad z = times(s->D + 12 * i, r);
         store(s->d + 4 * i, load(s->d + 4 * i) + a * t);
         store(s->r + 4 * i, r);
         store(s->q + 4 * i, z);
+        if (s->coarse != NULL) store(s->p + 4 * i, z);
         add(&rz, r * z);
     }
     return fmax(total(&rz), 0);
@@ -107,6 +108,118 @@ TARGET static void NAME(next_direction)(qpc_ssor *s, float beta) {
         quad p = load(s->q + 4 * i) + b * load(s->p + 4 * i);
         store(s->p + 4 * i, p);
         store(s->q + 4 * i, p);
+    }
+}
+
+/// (L'Z) mu in row i, of K
+TARGET static inline quad NAME(coarse_left)(const qpc_coarse *z, int32_t i, const float *mu) {
+    quad sum = {0};
+    for (int32_t k = z->left_start[i]; k < z->left_start[i + 1]; k++)
+        sum += times(z->left + 12 * (int64_t)k, load(mu + 4 * (int64_t)z->left_other[k]));
+    return sum;
+}
+
+/// p -= (L'Z) mu of the rows' part
+TARGET static void NAME(spread)(qpc_ssor *s) {
+    const qpc_coarse *z = s->coarse;
+    for (int32_t k = 0; k < s->touched_count; k++) {
+        int32_t i = s->touched[k];
+        if (s->start[i] == s->start[i + 1]) continue;
+        float w = z->weight[i];
+        NAME(scatter)(s->start, s->column, s->extra, i, (quad){w, w, w, 0} * load(s->mu + 4 * (int64_t)z->at[i]), s->p);
+    }
+}
+
+/// c += v
+TARGET static inline void NAME(add_to)(double *c, quad v) {
+    pair *low = (pair *)c, *high = (pair *)(c + 2);
+    *low += (pair){(double)v[0], (double)v[1]};
+    *high += (pair){(double)v[2], (double)v[3]};
+}
+
+/// c += (L'Z)'v of a row, of K
+TARGET static inline void NAME(add_left)(qpc_ssor *s, int32_t i, quad v) {
+    const qpc_coarse *z = s->coarse;
+    for (int32_t k = z->left_start[i]; k < z->left_start[i + 1]; k++) {
+        const float *m = z->left + 12 * (int64_t)k;
+        NAME(add_to)(s->c + 4 * (int64_t)z->left_other[k], across(load(m) * v, load(m + 4) * v, load(m + 8) * v));
+    }
+}
+
+/// The same of E for all rows, v = y - less (NULL: y).
+TARGET static void NAME(add_left_of_rows)(qpc_ssor *s, const float *y, const float *less) {
+    const qpc_coarse *z = s->coarse;
+    for (int32_t k = 0; k < s->touched_count; k++) {
+        int32_t i = s->touched[k];
+        if (s->start[i] == s->start[i + 1]) continue;
+        float w = z->weight[i];
+        quad sum[3] = {{0}, {0}, {0}}, off[3] = {{0}, {0}, {0}};
+        NAME(gather)(s->start, s->column, s->extra, i, y, sum);
+        if (less != NULL) NAME(gather)(s->start, s->column, s->extra, i, less, off);
+        NAME(add_to)(s->c + 4 * (int64_t)z->at[i], (quad){w, w, w, 0} * across(sum[0] - off[0], sum[1] - off[1], sum[2] - off[2]));
+    }
+}
+
+/// c = Z'(K + E) t - Z'W r = (L'Z)'(t - r), as W't = D r
+TARGET static void NAME(collect)(qpc_ssor *s) {
+    memset(s->c, 0, 4 * ((size_t)s->coarse->count + 1) * sizeof *s->c);
+    for (int32_t i = 0; i < s->K->count; i++) {
+        quad t = load(s->t + 4 * (int64_t)i) - load(s->r + 4 * (int64_t)i);
+        NAME(add_left)(s, i, t);
+    }
+    NAME(add_left_of_rows)(s, s->t, s->r);
+}
+
+/// t - Z mu + beta t_before is the new direction, and so with l = L't; q = W^-1 l, and (W't)'(t + q).
+TARGET static double NAME(sweep_up_coarse)(qpc_ssor *s, float beta) {
+    const qpc_blocks *K = s->K;
+    const qpc_coarse *z = s->coarse;
+    sums curve = {0};
+    quad b = {beta, beta, beta, beta};
+    NAME(spread)(s);
+    for (int32_t i = 0; i < K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        float w = z->weight[i];
+        quad l = load(s->p + at) - load(s->q + at) - NAME(coarse_left)(z, i, s->mu) + b * load(s->l + at);
+        quad t = load(s->t + at) - (quad){w, w, w, 0} * load(s->mu + 4 * (int64_t)z->at[i]) + b * load(s->way + at);
+        quad q = times(s->inverse + 3 * at, l - NAME(left)(s, i, s->q));
+        store(s->l + at, l);
+        store(s->way + at, t);
+        store(s->q + at, q);
+        add(&curve, (l + times(s->D + 3 * at, t)) * (t + q));
+    }
+    return total(&curve);
+}
+
+/// c = Z'W r: what the coarse space sees of a right-hand side.
+TARGET static void NAME(restrict_to)(qpc_ssor *s) {
+    const qpc_coarse *z = s->coarse;
+    memset(s->c, 0, 4 * ((size_t)z->count + 1) * sizeof *s->c);
+    for (int32_t i = 0; i < s->K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        float w = z->weight[i];
+        quad r = load(s->r + at);
+        NAME(add_to)(s->c + 4 * (int64_t)z->at[i], (quad){w, w, w, 0} * times(s->D + 3 * at, r));
+        NAME(add_left)(s, i, r);
+    }
+    NAME(add_left_of_rows)(s, s->r, NULL);
+}
+
+/// d = Z mu, r -= W^-1 (K + E) Z mu; no direction yet.
+TARGET static void NAME(take_coarse)(qpc_ssor *s) {
+    const qpc_coarse *z = s->coarse;
+    memset(s->p, 0, 4 * (size_t)s->K->count * sizeof *s->p);
+    NAME(spread)(s);
+    for (int32_t i = 0; i < s->K->count; i++) {
+        int64_t at = 4 * (int64_t)i;
+        float w = z->weight[i];
+        quad sum = load(s->p + at) - NAME(coarse_left)(z, i, s->mu) - NAME(left)(s, i, s->q);
+        quad q = times(s->inverse + 3 * at, sum), d = (quad){w, w, w, 0} * load(s->mu + 4 * (int64_t)z->at[i]);
+        store(s->q + at, q);
+        store(s->d + at, d);
+        store(s->r + at, load(s->r + at) + q - d);
+        store(s->way + at, (quad){0});
+        store(s->l + at, (quad){0});
     }
 }
 

@@ -67,9 +67,9 @@ typedef struct state { // what (x, u_+) would be as an answer, and the energy th
 static bool allocate(pcg *s, qpc_arena *arena) {
     size_t m = (size_t)s->qp->m, n = 3 * (size_t)s->qp->sys->blocks->count;
     int64_t couplings = qpc_ssor_couplings(s->qp->m, s->qp->row_start, s->qp->column);
-    double *memory = qpc_arena_array(arena, qpc_ssor_size(s->qp->sys->blocks->count, couplings), sizeof(double));
+    double *memory = qpc_arena_array(arena, qpc_ssor_size(s->qp->sys->blocks, true, couplings), sizeof(double));
     if (memory == NULL) return false;
-    qpc_ssor_init(&s->ssor, s->qp->sys->blocks, couplings, memory);
+    qpc_ssor_init(&s->ssor, s->qp->sys->blocks, true, couplings, memory);
     double *rows = qpc_arena_array(arena, 6 * m, sizeof(double));
     double *columns = qpc_arena_array(arena, 7 * n, sizeof(double));
     s->active = qpc_arena_array(arena, m, 1);
