@@ -230,7 +230,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
     if (!qpc_das_guess(&s, limit)) return QPC_SOLVER_MEMORY(err, work);
     int32_t major = 0, no_rise = 0, polished = 0;
     for (;;) {
-        int32_t p = choose(&s);
+        int32_t p = s.unsettled ? 0 : choose(&s);
         if (p < 0) {
             // Polishing may show a row that round-off had hidden: go on from there, but not for
             // ever.
@@ -239,7 +239,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
             continue;
         }
         if ((int64_t)report->adds + report->drops + major >= limit ||
-            s.del.count >= QPC_DAS_ROWS_MOST || qpc_das_left(&s) < 1) {
+            s.del.count >= QPC_DAS_ROWS_MOST || qpc_das_left(&s) < 1 || s.unsettled) {
             report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
             break;
         }
@@ -257,7 +257,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         else
             no_rise++;
         bool tired = no_rise > 0 && no_rise % NO_RISE_REBUILD == 0;
-        if ((v == QPC_DAS_REBUILD || tired) && qpc_das_left(&s) < 2 * (int64_t)s.del.count + 2) { // it would not be all
+        if ((v == QPC_DAS_REBUILD || tired) && qpc_das_left(&s) < 2) { // it would not be all
             report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
             break;
         }
@@ -278,7 +278,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
             break;
         }
     }
-    report->iterations += report->restored + report->adds + report->drops;
+    report->iterations += report->adds + report->drops;
     report->active = qpc_work_active(qp, lambda);
     return QPC_OK;
 }

@@ -48,6 +48,7 @@ typedef struct qpc_das {
     double scale;
     int32_t max_count; // most rows W may hold
     int64_t limit;     // changes that are allowed in all; as good as none: INT64_MAX
+    bool unsettled;    // it was met before lambda was at the stationary point of W
     int32_t implied;   // rows in that state now
     bool least_index;
     int32_t unproven; // rows that could neither join nor be shown to contradict
@@ -77,7 +78,7 @@ static inline double qpc_das_tolerance(const qpc_das *s, int32_t row) {
 
 /// Changes of W that are left, those of restored rows included.
 static inline int64_t qpc_das_left(const qpc_das *s) {
-    return s->limit - s->report->restored - s->report->adds - s->report->drops;
+    return s->limit - s->report->adds - s->report->drops;
 }
 
 /// x = K^-1 (b - J'lambda), once refined if asked.
@@ -88,8 +89,8 @@ void qpc_das_polish(qpc_das *s);
 void qpc_das_drop(qpc_das *s, int32_t place);
 
 /// W and its factor from the rows with lambda != 0 and all equalities, then lambda at the
-/// stationary point of W. Also the way to start afresh when the factor has worn out. Under a limit
-/// only as many rows as may all leave again. False when memory is out.
+/// stationary point of W, or on the way there as far as the limit allows (unsettled). Also the way to start
+/// afresh when the factor has worn out. False when memory is out.
 bool qpc_das_build(qpc_das *s);
 /// From any W with lambda >= 0: put violated rows into W many at a time while there are many. What
 /// is left to do is for the exact loop. budget: adds and drops at most, as far as whole rounds

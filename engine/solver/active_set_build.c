@@ -176,12 +176,19 @@ static bool stationary(qpc_das *s) {
     return all;
 }
 
+static int32_t negative(const qpc_das *s) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < s->del.count; i++) count += !s->qp->equality[s->del.row[i]] && s->r[i] < 0;
+    return count;
+}
+
 /// lambda_W to its stationary point; rows that come out negative leave, all at once in the first
-/// rounds, then the first one on the way there. x follows.
+/// rounds, then the first one on the way there. Where the limit is met on that way, lambda stays as it is. x follows.
 static void settle(qpc_das *s) {
     const qpc_qp *qp = s->qp;
-    for (int32_t round = 0; !stationary(s); round++) {
-        if (round < DROP_ALL) {
+    bool there;
+    for (int32_t round = 0; !(there = stationary(s)) && qpc_das_left(s) > 0; round++) {
+        if (round < DROP_ALL && negative(s) <= qpc_das_left(s)) {
             for (int32_t i = s->del.count - 1; i >= 0; i--)
                 if (!qp->equality[s->del.row[i]] && s->r[i] < 0) qpc_das_drop(s, i);
             continue;
@@ -203,8 +210,10 @@ static void settle(qpc_das *s) {
         }
         qpc_das_drop(s, worst);
     }
-    for (int32_t i = 0; i < s->del.count; i++) s->lambda[s->del.row[i]] = s->r[i];
+    for (int32_t i = 0; i < s->del.count && there; i++) s->lambda[s->del.row[i]] = s->r[i];
     qpc_das_refresh(s, false);
+    s->unsettled = !there;
+    if (!there) return;
     // Where rows of W are nearly dependent, x of these lambda is not on them yet.
     for (int32_t i = 0; i < s->del.count; i++) {
         if (fabs(qpc_das_excess(s, s->del.row[i])) <= qpc_das_tolerance(s, s->del.row[i])) continue;
@@ -228,8 +237,6 @@ bool qpc_das_build(qpc_das *s) {
             s->lambda[i] = 0;
     }
     sort_list(s, count);
-    int64_t room = qpc_das_left(s) / 2;
-    for (; count > room; count--) s->lambda[s->list[count - 1]] = 0;
     if (!build_list(s, 0, count, &s->report->restored)) return false;
     settle(s);
     return true;
@@ -274,6 +281,7 @@ bool qpc_das_guess(qpc_das *s, int64_t budget) {
     for (int32_t round = 0; round < GUESS_ROUNDS; round++) {
         int32_t count = list_violated(s), adds = report->adds, drops = report->drops;
         int64_t left = budget - adds - drops, room = QPC_DAS_ROWS_MOST - s->del.count;
+        if (s->unsettled) break;
         if (s->limit < INT64_MAX) left = (qpc_das_left(s) - s->del.count) / 2; // all of them may leave again
         if (room < left) left = room;
         if (count > left) count = left > 0 ? (int32_t)left : 0;

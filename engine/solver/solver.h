@@ -48,7 +48,7 @@ enum { QPC_CONFLICT_MAX = 1024 };
 typedef struct qpc_solver_report {
     qpc_outcome outcome;
     qpc_solver_id engine;       // the one that gave the answer (never AUTO)
-    int32_t iterations;         // Newton steps, sweeps, CG steps; rows restored, adds, drops: never more than max_iterations
+    int32_t iterations;         // Newton steps, sweeps, CG steps; adds and drops: never more than max_iterations
     int32_t restored;           // rows of the warm start (or of a rebuild) put back into the working set
     int32_t adds, drops, exchanges, rebuilds, implied; // adds, drops: changes of that set
     int32_t active;             // inequality rows with lambda > 0, plus equalities

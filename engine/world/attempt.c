@@ -191,6 +191,13 @@ static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc
     return options;
 }
 
+/// Whether a row asks for what no free node can give: between things that are driven.
+static bool asks_of_nobody(const qpc_qp *qp, double tolerance) {
+    for (int32_t i = 0; i < qp->m; i++)
+        if (qp->row_start[i] == qp->row_start[i + 1] && (qp->c[i] < -tolerance || (qp->equality[i] && qp->c[i] > tolerance))) return true;
+    return false;
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
 /// attempt (t->contradiction); in a cautious one they are relaxed.
 static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
@@ -201,7 +208,9 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     qpc_solver_options options = options_of(w, t, id, start);
     qpc_friction friction = {0};
     w->rub.beta.count = w->rub.row.count = 0;
-    bool smooth = t->gentle || w->rub.contradicts, out = qpc_step_budget_left(w) == 0; // rows that contradict know no law
+    // Rows that contradict know no law.
+    bool smooth = t->gentle || w->rub.contradicts || asks_of_nobody(&qp, options.residual_tolerance);
+    bool out = qpc_step_budget_left(w) == 0;
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     qpc_status st = smooth ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
     if (st != QPC_OK) return st;

@@ -325,7 +325,8 @@ static void stand_still(qpc_world *w, qpc_trial *t) {
     }
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
     qpc_step_drop_friction(w);
-    w->warm_count = w->kept.count = 0;
+    // What a step out of budget came to is where the next one goes on from.
+    if (!t->exhausted) w->warm_count = w->kept.count = 0;
     qpc_trial_test_energy(w, t);
 }
 

@@ -122,6 +122,31 @@ static void a_target_that_was_not_reached_is_not_jumped_to(void **state) {
     assert_near(sim.report.lag, lag, 0.02); // still owed, though nothing moves on
     simulation_end(&sim);
 }
+static void a_pin_driven_into_a_floor_is_told_with_friction_too(void **state) {
+    (void)state;
+    static const char *const scenes[] = {
+#define PIN(friction)                                                                                                             \
+    "{'dt': 0.005, 'contacts': {'friction': " friction "}, 'bodies': [{'kind': 'static', 'mesh':"                                 \
+    "{'generate': {'kind': 'sheet', 'width': 4, 'depth': 4}}}, {'kind': 'cable', 'name': 'c', 'radius': 0.05, 'mass': 1,"         \
+    "'stiffness': 1e4, 'nodes': [[0, 0.07, 0], [0.2, 0.07, 0], [0.4, 0.07, 0]]}],"                                                \
+    "'constraints': [{'kind': 'fixed', 'body': 'c', 'nodes': [0]}]}"
+        PIN("0"), PIN("0.01"), PIN("0.5")};
+    double gap[3] = {1, 1, 1};
+    int64_t told[3] = {0};
+    for (int k = 0; k < 3; k++) {
+        simulation sim;
+        simulation_start(&sim, scenes[k]);
+        simulation_control(&sim, "{'targets': [{'body': 'c', 'node': 0, 'velocity': [0, -0.1, 0]}]}");
+        for (int i = 0; i < 200; i++) {
+            simulation_step(&sim, 1);
+            told[k] += sim.report.conflicts > 0;
+            gap[k] = fmin(gap[k], sim.report.min_gap);
+        }
+        simulation_end(&sim);
+    }
+    assert_true(told[0] > 100 && told[1] == told[0] && told[2] == told[0]);
+    assert_true(gap[0] > 0.1 && gap[1] > 0.1 && gap[2] > 0.1);
+}
 static void a_rotating_paddle_that_is_blocked_owes_its_turn(void **state) {
     (void)state;
     simulation sim;
@@ -375,6 +400,7 @@ int main(void) {
         cmocka_unit_test(a_pinned_node_in_the_path_of_a_plate_holds_the_plate_back),
         cmocka_unit_test(a_plate_that_was_held_back_catches_up_at_half_its_speed_on_top),
         cmocka_unit_test(a_target_that_was_not_reached_is_not_jumped_to),
+        cmocka_unit_test(a_pin_driven_into_a_floor_is_told_with_friction_too),
         cmocka_unit_test(a_rotating_paddle_that_is_blocked_owes_its_turn),
         cmocka_unit_test(strain_limits_give_way_before_contacts_and_pins),
         cmocka_unit_test(a_fast_cable_without_passes_and_halvings_does_not_stand_still_for_ever),
