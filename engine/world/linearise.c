@@ -260,7 +260,7 @@ qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err) {
     if (list == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", rows->m);
     int32_t positive = 0, count = 0;
     for (int32_t i = 0; i < rows->m; i++)
-        if (rows->lambda[i] > 0.0) list[positive++] = (qpc_keyed){rows->key[i], i};
+        if (rows->lambda[i] > 0.0 && isfinite(rows->lambda[i])) list[positive++] = (qpc_keyed){rows->key[i], i};
     list = qpc_keyed_sort(list, list + rows->m, positive);
     for (int32_t i = 0; i < positive; i++) { // equal keys are summed up
         double lambda = rows->lambda[list[i].item];

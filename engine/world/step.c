@@ -325,14 +325,15 @@ static void stand_still(qpc_world *w, qpc_trial *t) {
     }
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
     qpc_step_drop_friction(w);
-    // What a step out of budget came to is where the next one goes on from.
-    if (!t->exhausted) w->warm_count = w->kept.count = 0;
+    // What a step out of budget came to is where the next one goes on from, unless it ran away.
+    if (!t->exhausted || t->runaway) w->warm_count = w->kept.count = 0;
     qpc_trial_test_energy(w, t);
 }
 
 /// A step out of budget has the best iterate that there was: if that gains energy, everything free goes a part of its way
 /// only, with that part of its velocity, down to standing still.
 static qpc_status slow_down(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    t->runaway = t->absurd;
     for (double part = 0.5; qpc_trial_gains(w, t) || t->absurd; part *= 0.5) {
         if (part < 0.1) {
             stand_still(w, t);
