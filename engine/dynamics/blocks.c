@@ -59,9 +59,6 @@ qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row
     if (b == NULL || last == NULL) goto no_memory;
     b->n = n;
     b->count = count;
-#if defined(__x86_64__)
-    b->avx2 = __builtin_cpu_supports("avx2") != 0;
-#endif
     b->start = qpc_calloc(nodes + 2, sizeof *b->start);
     b->diagonal = qpc_calloc(9 * nodes + 1, sizeof *b->diagonal);
     b->wide = qpc_alloc_array(8 * nodes, sizeof *b->wide);
@@ -188,7 +185,7 @@ void qpc_blocks_multiply(const qpc_blocks *b, const double *x, double *y) {
         wide[4 * i + 3] = 0;
     }
 #if defined(__x86_64__)
-    if (b->avx2)
+    if (__builtin_cpu_supports("avx2"))
         avx2_multiply(b, wide, sum);
     else
 #endif

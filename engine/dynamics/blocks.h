@@ -11,7 +11,6 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct qpc_blocks {
@@ -27,7 +26,6 @@ typedef struct qpc_blocks {
     int32_t *sweep_from;  // block in value, or -1 - block: its transpose
     float *sweep;         // (start[count] x 12) s_i s_j times the block, by rows of 3 and a zero
     double *wide;         // (count x 8) vectors of a product, each node with a fourth entry
-    bool avx2;            // this processor has it
     int32_t *place;       // (entries of K) in value, or -1 - place in diagonal
     struct qpc_coarse *coarse; // large meshes: a coarse space (coarse.h); else NULL
 } qpc_blocks;

@@ -239,7 +239,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
             continue;
         }
         if ((int64_t)report->adds + report->drops + major >= limit ||
-            s.del.count >= QPC_DAS_ROWS_MOST || qpc_das_left(&s) < 1 || s.unsettled) {
+            s.del.count >= QPC_DAS_ROWS_MOST || qpc_das_left(&s) < 1) { // what is unsettled has none left
             report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
             break;
         }

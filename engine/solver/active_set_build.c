@@ -281,7 +281,6 @@ bool qpc_das_guess(qpc_das *s, int64_t budget) {
     for (int32_t round = 0; round < GUESS_ROUNDS; round++) {
         int32_t count = list_violated(s), adds = report->adds, drops = report->drops;
         int64_t left = budget - adds - drops, room = QPC_DAS_ROWS_MOST - s->del.count;
-        if (s->unsettled) break;
         if (s->limit < INT64_MAX) left = (qpc_das_left(s) - s->del.count) / 2; // all of them may leave again
         if (room < left) left = room;
         if (count > left) count = left > 0 ? (int32_t)left : 0;

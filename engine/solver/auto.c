@@ -159,21 +159,8 @@ typedef struct trial { // one engine after the other on the same QP
 } trial;
 
 static void add_report(trial *t, const qpc_solver_report *one) {
-    qpc_solver_report *all = t->report;
-    all->outcome = one->outcome;
-    all->engine = one->engine;
-    all->iterations += one->iterations;
-    all->restored += one->restored;
-    all->adds += one->adds;
-    all->drops += one->drops;
-    all->exchanges += one->exchanges;
-    all->rebuilds += one->rebuilds;
-    all->implied = one->implied;
-    all->factorizations += one->factorizations;
-    all->cg_steps += one->cg_steps;
-    all->conflict_count = one->conflict_count;
-    memcpy(all->conflict_row, one->conflict_row, (size_t)qpc_conflict_named(one) * sizeof(int32_t));
-    all->fell_back = t->tried++ > 0;
+    qpc_report_add(t->report, one);
+    t->report->fell_back = t->tried++ > 0;
 }
 
 /// One engine from the multipliers in lambda, with at most `most` iterations (0: its own bound).

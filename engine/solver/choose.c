@@ -160,7 +160,7 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
         qpc_solver_options left = *options;
         if (left.max_iterations > 0) left.max_iterations -= screened.iterations < left.max_iterations ? screened.iterations : left.max_iterations - 1;
         status = solve_condensed(id, qp, &left, arena, dv, lambda, &all, err);
-        if (status == QPC_OK) qpc_screen_count(&screened, &all);
+        if (status == QPC_OK) qpc_report_add(&screened, &all);
     }
     if (status == QPC_OK && report != NULL) *report = screened;
     return status;

@@ -8,6 +8,8 @@
 /// iterations of all rounds count together. Runs on the worker in the world; memory from the arena, given back.
 #include "engine/solver/screen.h"
 
+#include "engine/solver/work.h"
+
 #include <string.h>
 
 enum {
@@ -92,20 +94,6 @@ static int32_t choose(const qpc_qp *qp, const double *start, const double *lambd
     return sum == 0 ? count : qp->m + 1;
 }
 
-void qpc_screen_count(qpc_solver_report *sum, const qpc_solver_report *r) {
-    qpc_solver_report last = *r;
-    last.iterations += sum->iterations;
-    last.restored += sum->restored;
-    last.adds += sum->adds;
-    last.drops += sum->drops;
-    last.exchanges += sum->exchanges;
-    last.rebuilds += sum->rebuilds;
-    last.factorizations += sum->factorizations;
-    last.solves += sum->solves;
-    last.fell_back |= sum->fell_back;
-    *sum = last;
-}
-
 qpc_status qpc_screen(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
                       qpc_solve_rows *solve, double *dv, double *lambda, qpc_solver_report *report, bool *ret_done,
                       qpc_error *err) {
@@ -132,7 +120,7 @@ qpc_status qpc_screen(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_optio
         gather(&s, qp, in, warm);
         st = solve(id, &s.qp, &left, arena, s.x, s.lambda, &one, err);
         if (st != QPC_OK) goto out;
-        qpc_screen_count(report, &one);
+        qpc_report_add(report, &one);
         bool spent = options->max_iterations > 0 && report->iterations >= options->max_iterations;
         if (one.outcome != QPC_OUTCOME_OPTIMAL && !(spent && one.outcome == QPC_OUTCOME_ITERATION_LIMIT)) break;
         memset(warm, 0, (size_t)qp->m * sizeof *warm);

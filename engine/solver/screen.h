@@ -13,6 +13,5 @@ typedef qpc_status qpc_solve_rows(qpc_solver_id id, const qpc_qp *qp, const qpc_
 qpc_status qpc_screen(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
                       qpc_solve_rows *solve, double *dv, double *lambda, qpc_solver_report *report, bool *ret_done,
                       qpc_error *err);
-void qpc_screen_count(qpc_solver_report *sum, const qpc_solver_report *more);
 
 #endif

@@ -141,3 +141,18 @@ int32_t qpc_work_active(const qpc_qp *qp, const double *lambda) {
     for (int32_t i = 0; i < qp->m; i++) active += qp->equality[i] || lambda[i] > 0;
     return active;
 }
+
+void qpc_report_add(qpc_solver_report *sum, const qpc_solver_report *one) {
+    qpc_solver_report last = *one;
+    last.iterations += sum->iterations;
+    last.restored += sum->restored;
+    last.adds += sum->adds;
+    last.drops += sum->drops;
+    last.exchanges += sum->exchanges;
+    last.rebuilds += sum->rebuilds;
+    last.factorizations += sum->factorizations;
+    last.cg_steps += sum->cg_steps;
+    last.solves += sum->solves;
+    last.fell_back |= sum->fell_back;
+    *sum = last;
+}

@@ -95,4 +95,7 @@ qpc_status qpc_auto_run(const qpc_work *work, const qpc_solver_options *options,
     qpc_fail((err), QPC_ERR_MEMORY, "out of memory for a QP of %d unknowns and %d rows",           \
              (work)->qp->n, (work)->qp->m)
 
+/// Work counts add up, the rest is the last one's.
+void qpc_report_add(qpc_solver_report *sum, const qpc_solver_report *one);
+
 #endif
