@@ -102,7 +102,6 @@ static void count_friction(qpc_world *w, const qpc_qp *qp, double scale) {
     w->report->friction_defect = fmax(w->report->friction_defect, c.defect);
     w->report->sticking = c.sticking;
     w->report->sliding = c.sliding;
-    if (rub->missed > 0) w->report->friction_missed = 1;
 }
 
 /// Positions and forces of the contacts that have a row, for readers.
@@ -191,6 +190,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
     count_certificate(w, t, &certificate);
+    if (w->rub.missed > 0 || w->rub.unmet) w->report->friction_missed = 1;
 
     double *v1 = w->dv_best;
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
@@ -238,6 +238,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->relaxed = fmax(r->relaxed, t->relaxation);
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
+    if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed) worsen(r, QPC_STEP_RELAXED);
     if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);

@@ -57,6 +57,7 @@ typedef struct qpc_rub {
     int32_t sticking, sliding;
     bool contradicts;            // rows of this step did
     int32_t missed;              // solves of this step that did not reach their tolerance
+    bool unmet;                  // the last solve did not, or had to leave friction out
 } qpc_rub;
 
 typedef struct qpc_kept_friction {
