@@ -137,7 +137,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, ns_assemble, "ns", "wall time: K and b")                                                  \
     X(I, ns_detect, "ns", "wall time: proximity, passes and acceptance")                           \
     X(I, ns_rows, "ns", "wall time: rows from contacts")                                           \
-    X(I, ns_solve, "ns", "wall time: QP solvers")                                                  \
+    X(I, ns_solve, "ns", "wall time: solvers of QPs, friction and impacts")                                               \
     X(I, ns_certify, "ns", "wall time: certificate, energy, hash")                                 \
     X(I, ns_total, "ns", "thread CPU time of the step")                                            \
     X(I, ns_wall, "ns", "wall time of the step")

@@ -200,7 +200,12 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
         t->work_pushed += energy - t->energy;
         t->energy = energy;
         t->elastic_most = fmax(t->elastic_most, t->elastic);
-    } else if ((st = qpc_step_bounce(w, t, v1, err)) != QPC_OK) return st;
+    } else {
+        qpc_lap(&since, &w->report->ns_certify);
+        st = qpc_step_bounce(w, t, v1, err);
+        qpc_lap(&since, &w->report->ns_solve);
+        if (st != QPC_OK) return st;
+    }
     for (int32_t i = 0; i < 3 * w->moving_count; i++)
         if (!isfinite(w->x1[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "position of node %d is not finite", i / 3);
     if (!qpc_motion_is_proven(w)) w->report->proven = 0;
