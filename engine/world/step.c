@@ -17,7 +17,7 @@ typedef struct saved_state {
     qpc_kept_friction *kept;
     int32_t kept_count;
     int32_t warm_count;
-    double warm_h, energy, work, work_pushed, elastic_most, height_low, height_high;
+    double warm_h, energy, work, work_most, work_pushed, elastic_most, height_low, height_high;
 } saved_state;
 
 static void *copy_into(qpc_arena *arena, const void *from, size_t size) {
@@ -46,6 +46,7 @@ static qpc_status save_state(qpc_world *w, saved_state *s, qpc_error *err) {
     s->warm_h = w->warm_h;
     s->energy = w->energy;
     s->work = w->work;
+    s->work_most = w->work_most;
     s->work_pushed = w->work_pushed;
     s->elastic_most = w->elastic_most;
     s->height_low = w->height_low;
@@ -69,6 +70,7 @@ static void restore_state(qpc_world *w, const saved_state *s) {
     w->warm_h = s->warm_h;
     w->energy = s->energy;
     w->work = s->work;
+    w->work_most = s->work_most;
     w->work_pushed = s->work_pushed;
     w->elastic_most = s->elastic_most;
     w->height_low = s->height_low;
@@ -217,6 +219,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     for (int32_t i = 3 * w->free_count; i < 3 * w->moving_count; i++) w->v[i] = w->v_frame[i];
     w->energy = t->energy;
     w->work += t->work;
+    w->work_most = fmax(w->work_most, fabs(w->work));
     w->work_pushed += t->work_pushed;
     w->elastic_most = t->elastic_most;
     w->height_low = t->height_low;

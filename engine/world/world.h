@@ -137,6 +137,7 @@ struct qpc_world {
     double time;
     uint64_t hash;
     double energy, energy_start, work, work_pushed, kinetic_start, elastic_most;
+    double work_most; // largest |work| so far, for the scale of reports
     double height_low, height_high; // along -gravity, m
     qpc_contact_info *contact_info;
     int32_t contact_info_count, contact_info_capacity;

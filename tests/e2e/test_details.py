@@ -188,6 +188,25 @@ class Details(unittest.TestCase):
                 self.assertEqual("5 steps miss Coulomb's law" in run.stderr, missed > 0, run.stderr)
             world.destroy()
 
+    def test_energy_of_a_driven_scene_is_measured_by_the_work_put_in(self):
+        scene = {"dt": 0.01, "contacts": {"friction": 0.5}, "bodies": [
+            {"name": "floor", "kind": "static", "mesh": {"generate": {"kind": "sheet", "width": 4, "depth": 4}}},
+            {"name": "c", "kind": "cable", "nodes": line([0, 0.02, 0.03], [0.4, 0.02, 0.03], 5), "mass": 0.1,
+             "radius": 0.02, "stiffness": 1000.0}],
+            "constraints": [{"kind": "fixed", "body": "c", "nodes": [-1]}]}
+        world = self.make(scene)
+        world.control({"targets": [{"body": "c", "node": -1, "velocity": [0.5, 0, 0]}]})
+        most = 0
+        for _ in range(100):
+            last = world.step()["summary"]["last"]
+            most = max(most, abs(last["work"]))
+            self.assertGreaterEqual(last["energy_scale"], most)
+            self.assertLessEqual(abs(last["energy_drift"]), 1.0)
+            self.assertLessEqual(last["energy_step"], 1e-6)
+        self.assertGreater(last["work"], 0.5)  # 0.4 kg over half a metre under friction, most of it gone
+        self.assertLess(last["energy_drift"], -0.5)
+        world.destroy()
+
 
 if __name__ == "__main__":
     unittest.main()
