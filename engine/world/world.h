@@ -108,7 +108,7 @@ struct qpc_world {
     qpc_rub rub;
     QPC_ARRAY(qpc_kept_friction) kept; // friction of the last solve, sorted by key
     qpc_linsys inertia;        // M, if something bounces
-    double *mass_floor;        // (3 free_count) what K is not less than, kg; sparse K only
+    double *mass_floor;        // (3 free_count) what K is not less than, kg
     QPC_ARRAY(double) bounce;  // impulses of restitution in the last motion, by row, N s; empty: none
 
     // step workspace
