@@ -8,10 +8,8 @@
 // median over the runs of each figure; counts must agree between runs (they are asserted to). --check
 // hands every state to the independent checker, outside the time measured. --csv appends one line a
 // scene; bench/compare.py compares two such files. How figures are made: docs/benchmarks.md.
-#include "base/mem.h"
 #include "bench/machine.h"
-#include "bench/timing.h"
-#include "tests/support/scenes.h"
+#include "bench/step_run.h"
 
 #include <errno.h>
 #include <math.h>
@@ -41,139 +39,53 @@ static const demo DEMOS[] = {
     {"pulley-funnel-strain", "pulley-funnel-strain", 5, -1},
     {"cloth-sphere", "cloth-sphere", 1.5, -1},
 };
-enum { DEMO_COUNT = sizeof DEMOS / sizeof DEMOS[0], RUNS_MAX = 31 };
+enum { DEMO_COUNT = sizeof DEMOS / sizeof DEMOS[0] };
 
-// What is summed over a run; names of qpc_step_report.
-#define COUNTS(X)                                                                                  \
-    X(passes) X(newton) X(halvings) X(failsafe) X(contacts) X(rows) X(active) X(solver_iterations) \
-    X(set_changes) X(factorizations) X(solves) X(fallbacks) X(candidates) X(vt_tests) X(ee_tests)  \
-    X(hits) X(list_rebuilds) X(allocations)
-#define PHASES(X) X(ns_assemble) X(ns_detect) X(ns_rows) X(ns_solve) X(ns_certify)
-#define WORST(X) X(natural_ratio) X(err) X(energy_step) X(energy_drift) X(max_strain)
-
-typedef struct run {
-    int64_t steps;
-    uint64_t hash;
-#define MEMBER(name) int64_t name;
-    COUNTS(MEMBER)
-#undef MEMBER
-#define MEMBER(name) double name;
-    WORST(MEMBER)
-#undef MEMBER
-    double min_gap, penetration;
-    int64_t crossings, contacts_max, active_max, passes_max;
-    double median_us, p99_us, mean_us, wall_us, max_us; // of a step
-#define MEMBER(name) double name;                    // mean of a step, us
-    PHASES(MEMBER)
-#undef MEMBER
-} run;
-
-static bool run_scene(const char *path, int newton, double dt, double seconds, bool check, run *ret,
+static bool run_scene(const char *path, int newton, double dt, double seconds, bool check, bench_steps *ret,
                       qpc_error *err) {
     qpc_test_meshes *meshes = qpc_test_meshes_create();
     qpc_value scene = qpc_nil();
-    qpc_watched w;
     qpc_scene_variant variant = qpc_scene_variant_none();
     variant.dt = dt;
     variant.newton = newton;
-    *ret = (run){.min_gap = 2};
-    bool ok = false, watched = false;
-    double *us = NULL;
-    if (qpc_test_scene_read(path, &variant, meshes, &scene, err) != QPC_OK) goto done;
-    if (qpc_watched_create(&scene, meshes, &w, NULL, err) != QPC_OK) goto done;
-    watched = true;
-    int64_t steps = (int64_t)lround(seconds / qpc_world_dt(w.world));
-    us = malloc((size_t)steps * sizeof *us + 1);
-    for (int64_t i = 0; i < steps; i++) {
-        qpc_step_report r;
-        if (qpc_world_step(w.world, &r, err) != QPC_OK) goto done;
-        if (check) (void)qpc_check_scene_next(&w.check, qpc_world_positions(w.world), &w.found);
-        us[i] = 1e-3 * (double)r.ns_total;
-        ret->mean_us += us[i] / (double)steps;
-        ret->wall_us += 1e-3 * (double)r.ns_wall / (double)steps;
-#define ADD(name) ret->name += r.name;
-        COUNTS(ADD)
-#undef ADD
-#define ADD(name) ret->name += 1e-3 * (double)r.name / (double)steps;
-        PHASES(ADD)
-#undef ADD
-#define MOST(name) ret->name = fmax(ret->name, r.name);
-        WORST(MOST)
-#undef MOST
-        ret->min_gap = fmin(ret->min_gap, r.min_gap);
-        if (r.contacts > ret->contacts_max) ret->contacts_max = r.contacts;
-        if (r.active > ret->active_max) ret->active_max = r.active;
-        if (r.passes > ret->passes_max) ret->passes_max = r.passes;
-    }
-    ret->steps = steps;
-    ret->hash = qpc_world_hash(w.world);
-    ret->penetration = w.found.worst_penetration;
-    ret->crossings = w.found.crossings + w.found.intersections + w.found.undecided;
-    ret->median_us = bench_quantile(us, steps, 0.5);
-    ret->p99_us = bench_quantile(us, steps, 0.99);
-    ret->max_us = us[steps - 1];
-    ok = true;
-done:
-    if (watched) qpc_watched_fini(&w);
-    free(us);
+    bool ok = qpc_test_scene_read(path, &variant, meshes, &scene, err) == QPC_OK &&
+              bench_steps_run(&scene, meshes, seconds, check, ret, err);
     qpc_value_fini(&scene);
     qpc_test_meshes_destroy(meshes);
     return ok;
 }
 
-// The median over runs of every time; counts are those of the first.
-static run summarise(const run *runs, int n) {
-    run s = runs[0];
-    double v[RUNS_MAX];
-#define TIME(name)                                                                                 \
-    for (int i = 0; i < n; i++) v[i] = runs[i].name;                                               \
-    s.name = bench_quantile(v, n, 0.5);
-    TIME(median_us)
-    TIME(p99_us)
-    TIME(mean_us)
-    TIME(wall_us)
-    TIME(max_us)
-    PHASES(TIME)
-#undef TIME
-    return s;
-}
-static void print_run(const char *name, double dt, const run *r) {
+static void print_run(const char *name, double dt, const bench_steps *r) {
     double n = (double)r->steps;
     printf("%s: dt %g ms, %lld steps, %.0f steps/s of CPU (real time x %.0f), state %016llx\n", name,
            1e3 * dt, (long long)r->steps, 1e6 / r->mean_us, 1e6 * dt / r->mean_us,
            (unsigned long long)r->hash);
-    printf("  step, thread CPU ms: median %.3f  p99 %.3f  mean %.3f  max %.3f   (wall mean %.3f)\n",
-           1e-3 * r->median_us, 1e-3 * r->p99_us, 1e-3 * r->mean_us, 1e-3 * r->max_us,
-           1e-3 * r->wall_us);
-    printf("  by phase, mean us:");
-#define SHOW(name) printf(" %s %.1f", &#name[3], r->name);
-    PHASES(SHOW)
-#undef SHOW
+    bench_steps_print_times(r);
     printf("\n  a step, mean:");
 #define SHOW(name) printf(" %s %.4g", #name, (double)r->name / n);
-    COUNTS(SHOW)
+    BENCH_STEP_COUNTS(SHOW)
 #undef SHOW
     printf("\n  most: contacts %lld active %lld passes %lld; min gap %.4f of the thickness; worst:",
            (long long)r->contacts_max, (long long)r->active_max, (long long)r->passes_max,
            r->min_gap);
 #define SHOW(name) printf(" %s %.1e", #name, r->name);
-    WORST(SHOW)
+    BENCH_STEP_WORST(SHOW)
 #undef SHOW
     printf("\n");
     (void)fflush(stdout);
 }
 static bool append_csv(const char *path, const char *commit, const char *name, double dt, int runs,
-                       const run *r) {
+                       const bench_steps *r) {
     FILE *f = fopen(path, "ae");
     if (f == NULL) return false;
     if (ftell(f) == 0) {
         fprintf(f, "cpu,compiler,commit,scene,dt,runs,steps,hash");
 #define HEAD(name) fprintf(f, ",%s", #name);
-        COUNTS(HEAD)
+        BENCH_STEP_COUNTS(HEAD)
         fprintf(f, ",contacts_max,active_max,passes_max,min_gap");
-        WORST(HEAD)
+        BENCH_STEP_WORST(HEAD)
         fprintf(f, ",median_us,p99_us,mean_us,max_us,wall_us");
-        PHASES(HEAD)
+        BENCH_STEP_PHASES(HEAD)
 #undef HEAD
         fprintf(f, "\n");
     }
@@ -182,17 +94,17 @@ static bool append_csv(const char *path, const char *commit, const char *name, d
     fprintf(f, "%s,%s,%s,%s,%g,%d,%lld,%016llx", cpu, bench_compiler(), commit, name, dt, runs,
             (long long)r->steps, (unsigned long long)r->hash);
 #define VALUE(name) fprintf(f, ",%lld", (long long)r->name);
-    COUNTS(VALUE)
+    BENCH_STEP_COUNTS(VALUE)
     fprintf(f, ",%lld,%lld,%lld,%.17g", (long long)r->contacts_max, (long long)r->active_max,
             (long long)r->passes_max, r->min_gap);
 #undef VALUE
 #define VALUE(name) fprintf(f, ",%.3e", r->name);
-    WORST(VALUE)
+    BENCH_STEP_WORST(VALUE)
 #undef VALUE
     fprintf(f, ",%.1f,%.1f,%.1f,%.1f,%.1f", r->median_us, r->p99_us, r->mean_us, r->max_us,
             r->wall_us);
 #define VALUE(name) fprintf(f, ",%.1f", r->name);
-    PHASES(VALUE)
+    BENCH_STEP_PHASES(VALUE)
 #undef VALUE
     fprintf(f, "\n");
     return fclose(f) == 0;
@@ -220,7 +132,7 @@ int main(int argc, char **argv) {
         else if (argv[i][0] == '-' || only_count == 64) return usage();
         else only[only_count++] = argv[i];
     }
-    if (runs < 1 || runs > RUNS_MAX || !(dt > 0)) return usage();
+    if (runs < 1 || runs > BENCH_RUNS_MAX || !(dt > 0)) return usage();
     char cpu[256];
     bench_cpu(cpu, sizeof cpu);
     printf("%s; %s; commit %s; median of %d runs\n", cpu, bench_compiler(), commit, runs);
@@ -230,7 +142,7 @@ int main(int argc, char **argv) {
         for (int i = 0; i < only_count; i++) wanted = wanted || strcmp(only[i], DEMOS[d].name) == 0;
         if (!wanted) continue;
         char path[1024];
-        run r[RUNS_MAX];
+        bench_steps r[BENCH_RUNS_MAX];
         qpc_error err = {0};
         (void)snprintf(path, sizeof path, "%s/%s.json", folder, DEMOS[d].scene);
         double length = seconds > 0 ? seconds : DEMOS[d].seconds;
@@ -241,12 +153,8 @@ int main(int argc, char **argv) {
             failures++;
             continue;
         }
-        for (int i = 1; i < runs; i++) {
-            if (r[i].hash == r[0].hash) continue;
-            fprintf(stderr, "%s: two runs ended in different states\n", path);
-            failures++;
-        }
-        run s = summarise(r, runs);
+        failures += bench_steps_differ(path, r, runs);
+        bench_steps s = bench_steps_median(r, runs);
         print_run(DEMOS[d].name, dt, &s);
         if (check)
             printf("  independent check: %lld crossings or intersections, penetration %.4f\n",

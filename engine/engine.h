@@ -71,7 +71,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, step, "1", "number of the step, from 1")                                                  \
     X(R, time, "s", "simulated time at its end")                                                   \
     X(I, hash, "1", "state hash after the step (the 64 bits as a signed integer)")                 \
-    X(I, outcome, "1", "0 optimal, 1 iteration limit, 2 relaxed, 3 stalled, 4 fail-safe")          \
+    X(I, outcome, "1", "0 optimal, 1 iteration limit (rows or friction not to their tolerance), 2 relaxed, 3 stalled, 4 fail-safe") \
     X(I, engine, "1", "solver that gave the answer: 1 augmented-lagrangian, 2 active-set, 3 augmented-cg, 4 projected, 5 interior-point") \
     X(I, passes, "1", "collision passes (detect and solve again), the first solve not counted")    \
     X(I, newton, "1", "extra Newton iterations with re-detected rows")                             \
@@ -110,7 +110,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, sliding, "1", "contacts with friction that slide at the end")                             \
     X(R, friction_natural, "m/s", "natural residual of Coulomb's law, docs/theory-friction.md")    \
     X(R, friction_defect, "1", "dissipation missing to the maximum, over the squared scale")       \
-    X(I, friction_missed, "1", "1: a friction problem of the step did not reach its tolerance")    \
+    X(I, friction_missed, "1", "1: a friction problem of the step did not reach its tolerance, or friction was left out")                     \
     X(I, impacts, "1", "contacts that bounced")                                                    \
     X(R, restitution_scale, "1", "least factor that restitution was lowered by to gain no energy; 1 if none") \
     X(I, conflicts, "1", "rows that proved to contradict each other on the way, of the last such proof; 0: there was none") \
@@ -123,7 +123,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, elastic, "J", "elastic energy, with that of limits that gave way")             \
     X(R, work, "J", "work of driven bodies, targets and applied forces so far")                    \
     X(R, work_pushed, "J", "work of push-out rows and of cut or held-back motion so far, apart")   \
-    X(R, energy_scale, "J", "initial kinetic + sum m g times height range + largest elastic so far") \
+    X(R, energy_scale, "J", "initial kinetic + sum m g times height range + largest elastic + largest |work| so far") \
     X(R, energy_step, "1", "(E+ - E - W of the step) over the scale")                              \
     X(R, energy_drift, "1", "(E+ - E0 - W) over the scale")                                        \
     X(R, momentum_x, "kg m/s", "total momentum")                                                   \
@@ -137,7 +137,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, ns_assemble, "ns", "wall time: K and b")                                                  \
     X(I, ns_detect, "ns", "wall time: proximity, passes and acceptance")                           \
     X(I, ns_rows, "ns", "wall time: rows from contacts")                                           \
-    X(I, ns_solve, "ns", "wall time: QP solvers")                                                  \
+    X(I, ns_solve, "ns", "wall time: solvers of QPs, friction and impacts")                                               \
     X(I, ns_certify, "ns", "wall time: certificate, energy, hash")                                 \
     X(I, ns_total, "ns", "thread CPU time of the step")                                            \
     X(I, ns_wall, "ns", "wall time of the step")
@@ -210,8 +210,9 @@ const double *qpc_world_reactions(const qpc_world *world, const int32_t **ret_no
                                   int32_t *ret_count);
 /// Forces of strain limits over the last step, N >= 0, one a spring (0: slack); sign of a maximum.
 const double *qpc_world_limit_forces(const qpc_world *world, int32_t *ret_count);
-/// Rows of the last step that proved to contradict each other (`conflicts` of the report says how many), by row: the first
-/// 1,024. Every one of them is needed for the contradiction. They were relaxed, or the motion held back.
+/// What contradicted in the last step: the pairs and springs behind the first 1,024 rows of the proof (`conflicts` of the report
+/// says how many rows), each once, by its first row. Every one of the rows is needed for the contradiction. They were relaxed, or
+/// the motion held back.
 typedef enum qpc_conflict_kind { // on the wire: the order never changes
     QPC_CONFLICT_VERTEX_TRIANGLE,
     QPC_CONFLICT_EDGE_EDGE,

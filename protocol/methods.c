@@ -213,7 +213,7 @@ static const qpc_field_spec step_results[] = {
       "active_max, "
       "passes_max, newton_max, halvings, failsafe, not_proven (steps whose motion was not proven: a broken "
       "promise), ccd_uncertain, exhausted (steps that used up their budget), friction_missed (steps that "
-      "missed Coulomb's law), toi_margin, min_gap (smallest distance over thickness), worst "
+      "missed Coulomb's law), conflicts (steps in which rows contradicted each other), relaxed (steps whose rows were relaxed), toi_margin, min_gap (smallest distance over thickness), worst "
       "{stat, prim, dual, comp, natural_ratio, friction_natural (m/s), penetration}, energy_drift_max, and last: every "
       "step "
       "field of the last step. recording, only if not everything could be recorded: why."),
@@ -245,8 +245,8 @@ static const qpc_field_spec state_results[] = {
     M("limit_forces", TENSOR,
       "Of the strain limits, one a spring, N, (springs): 0 where slack, above 0 at a maximum, below at a minimum."),
     M("conflicts", MAP,
-      "Rows that proved to contradict each other in that step, the first 1,024 of them: kind (n) uint8 (0 vertex-triangle, 1 "
-      "edge-edge, 2 maximum and 3 minimum of strain), bodies (n, 2) and features (n, 2) int32 (of a strain limit: the body and "
+      "What contradicted in that step, each pair and spring once, of the first 1,024 rows of the proof: kind (n) uint8 (0 "
+      "vertex-triangle, 1 edge-edge, 2 maximum and 3 minimum of strain), bodies (n, 2) and features (n, 2) int32 (of a strain limit: the body and "
       "its spring, -1), key (n) uint64."),
     M("diagnostics", MAP, "Every step field of that step."),
 };
@@ -335,6 +335,31 @@ static const qpc_field_spec frames_results[] = {
     R("frames", LIST, "Maps {step, time, hash, positions}; hash after the step, positions m, (nodes, 3)."),
     R("next", INT, "Where to go on with from, or nil at the end."),
     BODIES_RESULT,
+};
+static const qpc_field_spec details_params[] = {
+    RUN_PARAM,
+    N("step", INT, 0, STEPS_MAX, "Which step."),
+    P("fields", LIST, 0, 0,
+      "Which of \"contacts\", \"reactions\", \"limit_forces\", \"conflicts\"; default all."),
+};
+static const qpc_field_spec details_results[] = {
+    R("step", INT, "That step."),
+    M("contacts", MAP, "As in world.step."),
+    M("reactions", MAP, "Forces of fixed points on their nodes: body (f) and node (f), in its body, int32, force (f, 3) N."),
+    M("limit_forces", MAP,
+      "Strain limits that hold: body (s) and spring (s), in its body, int32, force (s) N: above 0 at a maximum, below at a "
+      "minimum."),
+    M("conflicts", MAP, "As in world.state: kind, bodies, features, key."),
+};
+static const qpc_field_spec events_params[] = {
+    RUN_PARAM,
+    P("from", INT, 0, STEPS_MAX, "First step; default 0."),
+    P("to", INT, 0, STEPS_MAX, "Last step; default the last recorded."),
+    P("limit", INT, 1, 100000, "At most so many, or somewhat more of the last step, in one reply; default 1000."),
+};
+static const qpc_field_spec events_results[] = {
+    R("events", LIST, "Maps {step, kind, subject, message}, in order; subject is empty if it has none."),
+    R("next", INT, "Where to go on with from, or nil at the end."),
 };
 static const qpc_field_spec diagnostics_params[] = {
     RUN_PARAM,
@@ -494,6 +519,15 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
     METHOD(RUN_DIAGNOSTICS,
            .doc = "Step fields of a range of steps as columns, page by page.",
            PARAMS(diagnostics_params), RESULTS(diagnostics_results), .bulk = true, .errors =
+           MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
+    METHOD(RUN_DETAILS,
+           .doc = "What a step left besides its figures and its frame: contacts, reactions of fixed points, forces of strain "
+                  "limits, and what contradicted. Empty where nothing was recorded.",
+           PARAMS(details_params), RESULTS(details_results), .bulk = true, .errors =
+           MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
+    METHOD(RUN_EVENTS,
+           .doc = "What happened in a run on the way, of a range of steps (docs/storage.md, events).",
+           PARAMS(events_params), RESULTS(events_results), .errors =
            MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
     METHOD(SERVER_STATS,
            .doc = "Counters of the server.",

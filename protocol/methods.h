@@ -50,6 +50,8 @@ typedef struct qpc_field_spec {
     X(RUN_DESCRIBE, "run.describe")                                                                \
     X(RUN_FRAMES, "run.frames")                                                                    \
     X(RUN_DIAGNOSTICS, "run.diagnostics")                                                          \
+    X(RUN_DETAILS, "run.details")                                                                  \
+    X(RUN_EVENTS, "run.events")                                                                    \
     X(SERVER_STATS, "server.stats")                                                                \
     X(SERVER_DRAIN, "server.drain")
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "server/batch.h"
 #include "server/builder.h"
+#include "server/recordlist.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -58,7 +59,7 @@ struct qpc_actor {
     bool stepped;
     int64_t published_ns;
     int64_t published_step;
-    qpc_log_limit trouble_log, failure_log, proof_log;
+    qpc_log_limit trouble_log, failure_log, proof_log, conflict_log;
 
     qpc_actor_owner owner; // the loop's
 };
@@ -391,6 +392,14 @@ static qpc_status step_once(qpc_actor *actor, qpc_error *err) {
                     "world=%" PRIu64 " step=%" PRId64 " uncertain=%" PRId64 " suppressed=%" PRId64,
                     actor->id, actor->report.step, actor->report.ccd_uncertain, suppressed);
         }
+    }
+    int64_t unsaid = 0;
+    if (actor->report.conflicts > 0 && qpc_log_admit(&actor->conflict_log, 1000, &unsaid)) {
+        char text[400], quoted[500];
+        qpc_recordlist_conflict_text(actor->world, text, sizeof text);
+        qpc_log(QPC_LOG_INFO, "rows_contradict",
+                "world=%" PRIu64 " step=%" PRId64 " rows=%" PRId64 " suppressed=%" PRId64 " msg=%s", actor->id,
+                actor->report.step, actor->report.conflicts, unsaid, qpc_log_quote(text, quoted, sizeof quoted));
     }
     if (actor->recorder != NULL) qpc_recorder_step(actor->recorder, actor->world, &actor->report);
     serve_subscribers(actor);

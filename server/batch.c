@@ -21,7 +21,7 @@ void qpc_batch_begin(qpc_batch *batch, int64_t n) {
     batch->wall_ns = batch->cpu_ns = 0;
     batch->contacts_max = batch->active_max = batch->passes_max = batch->newton_max = 0;
     batch->halvings = batch->failsafe = batch->not_proven = batch->ccd_uncertain = 0;
-    batch->exhausted = batch->friction_missed = 0;
+    batch->exhausted = batch->friction_missed = batch->conflicts = batch->relaxed = 0;
     batch->toi_margin = 1;
     batch->min_gap = DBL_MAX;
     batch->stat = batch->prim = batch->dual = batch->comp = batch->natural_ratio = 0;
@@ -47,6 +47,8 @@ void qpc_batch_add(qpc_batch *batch, const qpc_step_report *r) {
     batch->ccd_uncertain += r->ccd_uncertain;
     batch->exhausted += r->exhausted != 0;
     batch->friction_missed += r->friction_missed != 0;
+    batch->conflicts += r->conflicts > 0;
+    batch->relaxed += r->outcome == QPC_STEP_RELAXED;
     if (!(r->toi_margin >= batch->toi_margin)) batch->toi_margin = r->toi_margin;
     if (r->min_gap < batch->min_gap) batch->min_gap = r->min_gap;
     batch->stat = worse(batch->stat, r->stat);
@@ -62,7 +64,7 @@ void qpc_batch_add(qpc_batch *batch, const qpc_step_report *r) {
 
 // ---- building on the stack ----
 
-enum { MAP_MAX = 20 };
+enum { MAP_MAX = 24 };
 typedef struct stack_map {
     qpc_pair pairs[MAP_MAX];
     int32_t count;
@@ -197,6 +199,8 @@ void qpc_batch_reply(const qpc_batch *batch, const qpc_snapshot *snapshot,
     set(&summary, "ccd_uncertain", qpc_int(batch->ccd_uncertain));
     set(&summary, "exhausted", qpc_int(batch->exhausted));
     set(&summary, "friction_missed", qpc_int(batch->friction_missed));
+    set(&summary, "conflicts", qpc_int(batch->conflicts));
+    set(&summary, "relaxed", qpc_int(batch->relaxed));
     set(&summary, "toi_margin", batch->done > 0 ? number_or_nil(batch->toi_margin) : qpc_nil());
     set(&summary, "min_gap", batch->done > 0 ? number_or_nil(gap) : qpc_nil());
     set(&summary, "worst", as_value(&worst));

@@ -21,7 +21,7 @@ typedef struct qpc_batch {
     int64_t wall_ns, cpu_ns;
     int64_t contacts_max, active_max, passes_max, newton_max, halvings, failsafe;
     int64_t not_proven, ccd_uncertain;
-    int64_t exhausted, friction_missed; // steps
+    int64_t exhausted, friction_missed, conflicts, relaxed; // steps
     double toi_margin;
     double min_gap, stat, prim, dual, comp, natural_ratio, friction_natural, energy_drift_max;
 } qpc_batch;

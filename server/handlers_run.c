@@ -1,11 +1,12 @@
-/// run.list, run.describe, run.frames, run.diagnostics: jobs on a worker, each with a read-only
-/// connection of its own. Runs that are being recorded can be read too, up to the last finished step.
+/// run.list, run.describe, run.frames, run.diagnostics, run.details, run.events: jobs on a worker, each with a
+/// read-only connection of its own. Runs that are being recorded can be read too, up to the last finished step.
 #include "server/router.h"
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "server/builder.h"
+#include "server/recordlist.h"
 #include "storage/reader.h"
 
 #include <inttypes.h>
@@ -375,6 +376,105 @@ static void read_diagnostics(qpc_request *request) {
     qpc_reader_close(reader);
 }
 
+// ---- run.details ----
+
+/// Which lists are asked for, as bits; NULL: all.
+static qpc_status choose_lists(const qpc_value *fields, uint32_t *ret, qpc_error *err) {
+    *ret = fields == NULL ? (1U << QPC_LIST_COUNT) - 1 : 0;
+    for (int32_t i = 0; fields != NULL && i < fields->list.count; i++) {
+        int32_t list = 0;
+        while (list < QPC_LIST_COUNT && !qpc_str_equal(&fields->list.items[i], qpc_run_list_table((qpc_run_list)list))) list++;
+        if (list == QPC_LIST_COUNT) {
+            char path[32];
+            snprintf(path, sizeof path, "fields[%d]", i);
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "want contacts, reactions, limit_forces or conflicts");
+        }
+        *ret |= 1U << list;
+    }
+    return QPC_OK;
+}
+
+static qpc_status list_value(qpc_reader *reader, qpc_run_list list, int64_t step, qpc_value *ret, qpc_error *err) {
+    void *records = NULL;
+    int32_t count = 0;
+    size_t size = qpc_recordlist_size(list);
+    qpc_status status = qpc_reader_list(reader, list, step, &records, &count, &size, err);
+    if (status == QPC_ERR_NOT_FOUND) { // nothing there, or an older file
+        status = QPC_OK;
+        err->status = QPC_OK;
+    }
+    if (status == QPC_OK) status = qpc_recordlist_to_value(list, records, count, size, ret, err);
+    qpc_free(records);
+    return status;
+}
+
+static void read_details(qpc_request *request) {
+    const qpc_value *params = &request->params;
+    qpc_catalog_run run;
+    qpc_reader *reader = NULL;
+    qpc_error error = {0};
+    uint32_t wanted = 0;
+    int64_t step = 0;
+    qpc_value map = qpc_map();
+    qpc_status status = qpc_read_int(qpc_map_get(params, "step"), "step", 0, INT64_MAX, &step, &error);
+    if (status == QPC_OK) status = choose_lists(qpc_map_get(params, "fields"), &wanted, &error);
+    if (status == QPC_OK) status = open_run(request, &run, &reader, &error);
+    qpc_put(&map, &status, "step", qpc_int(step));
+    for (int32_t i = 0; status == QPC_OK && i < QPC_LIST_COUNT; i++) {
+        qpc_value list = qpc_nil();
+        if ((wanted >> i & 1) == 0) continue;
+        status = list_value(reader, (qpc_run_list)i, step, &list, &error);
+        qpc_put(&map, &status, qpc_run_list_table((qpc_run_list)i), list);
+    }
+    answer(request, status, &map, &error);
+    qpc_reader_close(reader);
+}
+
+// ---- run.events ----
+
+typedef struct event_page {
+    qpc_value list;
+    qpc_status status;
+    int64_t limit, next, last; // last: step of the newest in the page
+    size_t bytes;
+} event_page;
+
+/// A page ends between two steps, so that `from` can go on there.
+static bool on_event(void *user, int64_t step, const char *kind, const char *subject, const char *text) {
+    event_page *page = user;
+    bool full = page->list.list.count >= page->limit || page->bytes >= REPLY_BYTES;
+    if (full && step != page->last) {
+        page->next = step;
+        return false;
+    }
+    qpc_value map = qpc_map();
+    qpc_put(&map, &page->status, "step", qpc_int(step));
+    qpc_put_text(&map, &page->status, "kind", kind);
+    qpc_put_text(&map, &page->status, "subject", subject);
+    qpc_put_text(&map, &page->status, "message", text);
+    page->bytes += strlen(kind) + strlen(subject) + strlen(text) + 64;
+    page->last = step;
+    qpc_add(&page->list, &page->status, map);
+    return page->status == QPC_OK;
+}
+
+static void read_events(qpc_request *request) {
+    qpc_catalog_run run;
+    qpc_reader *reader = NULL;
+    qpc_error error = {0};
+    event_page page = {.list = qpc_list(), .next = -1, .last = -1};
+    int64_t from = 0, to = 0;
+    qpc_value map = qpc_map();
+    qpc_status status = read_range(&request->params, 100000, 1000, &from, &to, &page.limit, &error);
+    if (status == QPC_OK) status = open_run(request, &run, &reader, &error);
+    if (status == QPC_OK) status = qpc_reader_events(reader, from, to, on_event, &page, &error);
+    if (status == QPC_OK) status = page.status;
+    qpc_put(&map, &status, "events", page.list);
+    qpc_put(&map, &status, "next", page.next >= 0 ? qpc_int(page.next) : qpc_nil());
+    answer(request, status, &map, &error);
+    qpc_reader_close(reader);
+}
+
 // ---- methods ----
 
 /// A run that a live world records is flushed first, so that a client reads what it has stepped.
@@ -398,6 +498,16 @@ static void work_frames(qpc_request *request) {
 static void work_diagnostics(qpc_request *request) {
     flush_first(request);
     read_diagnostics(request);
+}
+
+static void work_details(qpc_request *request) {
+    flush_first(request);
+    read_details(request);
+}
+
+static void work_events(qpc_request *request) {
+    flush_first(request);
+    read_events(request);
 }
 
 /// The recorder of the run of a live world; NULL if it has none.
@@ -447,4 +557,16 @@ QPC_HANDLER(qpc_handle_run_diagnostics) {
     (void)ret;
     (void)ret_data;
     return read_run(call, work_diagnostics, err);
+}
+
+QPC_HANDLER(qpc_handle_run_details) {
+    (void)ret;
+    (void)ret_data;
+    return read_run(call, work_details, err);
+}
+
+QPC_HANDLER(qpc_handle_run_events) {
+    (void)ret;
+    (void)ret_data;
+    return read_run(call, work_events, err);
 }

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "server/builder.h"
+#include "server/recordlist.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,11 +21,10 @@ struct qpc_recorder {
     qpc_record_settings settings;
     char id[33];
     double *gathered; // (moving nodes x 3), when they are not one piece of the engine's array
-    char *packed;     // contacts
-    size_t packed_capacity;
+    qpc_packed packed; // a list
     int64_t substep_step; // number the states travelled through inside this step
     int32_t substep_count;
-    int64_t failsafe_event, proof_event; // last step with such an event
+    int64_t failsafe_event, proof_event, conflict_event, friction_event; // last step with such an event
     char trouble[200];
 };
 
@@ -41,6 +41,7 @@ qpc_status qpc_record_settings_read(const qpc_value *record, qpc_record_settings
     qpc_record_settings s = {
         .enabled = true,
         .contacts = true,
+        .reactions = true,
         .diagnostics = true,
         .wait = true,
         .single = true,
@@ -67,6 +68,9 @@ qpc_status qpc_record_settings_read(const qpc_value *record, qpc_record_settings
         }
         if (status == QPC_OK) {
             status = read_flag(record, "contacts", "record.contacts", &s.contacts, err);
+        }
+        if (status == QPC_OK) {
+            status = read_flag(record, "reactions", "record.reactions", &s.reactions, err);
         }
         if (status == QPC_OK) {
             status = read_flag(record, "substeps", "record.substeps", &s.substeps, err);
@@ -111,45 +115,15 @@ static void push_frame(qpc_recorder *recorder, int64_t step, int32_t substep, do
     push(recorder, status, record);
 }
 
-static char *put_bytes(char *at, const void *bytes, size_t size) {
-    memcpy(at, bytes, size);
-    return at + size;
-}
-
-/// i4 body[2], i4 feature[2], i4 kind, i4 0, f8 position[3], f8 normal[3], f8 gap, f8 force, u8 key, f8 friction[3]
-static void push_contacts(qpc_recorder *recorder, const qpc_world *world) {
+/// One list of the step that is over; nothing if it is empty.
+static void push_list(qpc_recorder *recorder, const qpc_world *world, qpc_run_list list) {
     int32_t count = 0;
-    const qpc_contact_info *contacts = qpc_world_contacts(world, &count);
-    if (count == 0) return;
-    size_t size = (size_t)count * QPC_CONTACT_RECORD_SIZE;
-    if (size > recorder->packed_capacity) {
-        char *grown = qpc_realloc(recorder->packed, 2 * size);
-        if (grown == NULL) {
-            push(recorder, QPC_ERR_MEMORY, NULL);
-            return;
-        }
-        recorder->packed = grown;
-        recorder->packed_capacity = 2 * size;
-    }
-    char *at = recorder->packed;
-    const int32_t zero = 0;
-    for (int32_t i = 0; i < count; i++) {
-        const qpc_contact_info *c = &contacts[i];
-        at = put_bytes(at, c->body, sizeof c->body);
-        at = put_bytes(at, c->feature, sizeof c->feature);
-        at = put_bytes(at, &c->kind, sizeof c->kind);
-        at = put_bytes(at, &zero, sizeof zero);
-        at = put_bytes(at, c->position, sizeof c->position);
-        at = put_bytes(at, c->normal, sizeof c->normal);
-        at = put_bytes(at, &c->gap, sizeof c->gap);
-        at = put_bytes(at, &c->force, sizeof c->force);
-        at = put_bytes(at, &c->key, sizeof c->key);
-        at = put_bytes(at, c->friction, sizeof c->friction);
-    }
-    QPC_ASSERT((size_t)(at - recorder->packed) == size);
     qpc_record *record = NULL;
-    qpc_status status = qpc_record_contacts(qpc_world_step_number(world), recorder->packed, count,
-                                            QPC_CONTACT_RECORD_SIZE, &record, NULL);
+    qpc_status status = qpc_recordlist_pack(list, world, &recorder->packed, &count);
+    if (status == QPC_OK && count == 0) return;
+    if (status == QPC_OK)
+        status = qpc_record_list(list, qpc_world_step_number(world), recorder->packed.data, count,
+                                 qpc_recordlist_size(list), &record, NULL);
     push(recorder, status, record);
 }
 
@@ -270,6 +244,7 @@ qpc_status qpc_recorder_open(qpc_writer *writer, const qpc_world *world,
     recorder->layout = layout;
     recorder->settings = *settings;
     recorder->failsafe_event = recorder->proof_event = INT64_MIN / 2;
+    recorder->conflict_event = recorder->friction_event = INT64_MIN / 2;
     recorder->substep_step = -1;
     if (!layout->contiguous) {
         recorder->gathered = qpc_alloc_array((size_t)layout->node_count, 3 * sizeof(double));
@@ -332,7 +307,7 @@ void qpc_recorder_unref(qpc_recorder *recorder) {
     if (recorder == NULL || atomic_fetch_sub(&recorder->refs, 1) > 1) return;
     if (recorder->run != NULL) qpc_writer_close_run(recorder->run);
     qpc_free(recorder->gathered);
-    qpc_free(recorder->packed);
+    qpc_packed_fini(&recorder->packed);
     qpc_free(recorder);
 }
 
@@ -343,6 +318,17 @@ const qpc_record_settings *qpc_recorder_settings(const qpc_recorder *recorder) {
 }
 
 // ---- during the run ----
+
+/// The names of every such step, an event for the first of a series.
+static void push_conflicts(qpc_recorder *recorder, const qpc_world *world) {
+    int64_t step = qpc_world_step_number(world);
+    char text[400];
+    push_list(recorder, world, QPC_LIST_CONFLICTS);
+    if (step <= recorder->conflict_event + 100) return;
+    recorder->conflict_event = step;
+    qpc_recordlist_conflict_text(world, text, sizeof text);
+    qpc_recorder_event(recorder, step, "conflict", text);
+}
 
 void qpc_recorder_step(qpc_recorder *recorder, const qpc_world *world,
                        const qpc_step_report *report) {
@@ -357,7 +343,17 @@ void qpc_recorder_step(qpc_recorder *recorder, const qpc_world *world,
         push_frame(recorder, step, -1, qpc_world_time(world), qpc_world_hash(world),
                    qpc_world_positions(world));
     }
-    if (s->contacts) push_contacts(recorder, world);
+    if (s->contacts) push_list(recorder, world, QPC_LIST_CONTACTS);
+    if (s->reactions) {
+        push_list(recorder, world, QPC_LIST_REACTIONS);
+        push_list(recorder, world, QPC_LIST_LIMIT_FORCES);
+    }
+    if (report->conflicts > 0) push_conflicts(recorder, world);
+    if (report->friction_missed != 0 && step > recorder->friction_event + 100) {
+        recorder->friction_event = step;
+        qpc_recorder_event(recorder, step, "friction_missed",
+                           "a friction problem was not solved to its tolerance");
+    }
     if (report->failsafe > 0 && step > recorder->failsafe_event + 100) {
         // Every one is in its row; the event points a reader to the first of a series.
         recorder->failsafe_event = step;

@@ -1,5 +1,5 @@
-/// What of a world goes into its run file: the row of every step, frames, contacts, the command log
-/// and events. Used by the worker in the world, one at a time; a reader of the run may hold a reference.
+/// What of a world goes into its run file: the row of every step, frames, lists (recordlist.h), the command
+/// log and events. Used by the worker in the world, one at a time; a reader of the run may hold a reference.
 ///
 /// A failing disk never stops a world: the run turns to `failed`, its records are dropped and
 /// counted, and the reason stands in the reply of world.step until storage has recovered.
@@ -12,7 +12,7 @@
 typedef struct qpc_recorder qpc_recorder;
 
 typedef struct qpc_record_settings { // scene key `record`
-    bool enabled, contacts, substeps, diagnostics, wait;
+    bool enabled, contacts, reactions, substeps, diagnostics, wait;
     bool single;   // precision float32
     int64_t every; // frames every so many steps; 0: none
 } qpc_record_settings;
@@ -36,7 +36,7 @@ qpc_status qpc_recorder_flush(qpc_recorder *recorder, qpc_error *err);
 const char *qpc_recorder_run(const qpc_recorder *recorder);
 const qpc_record_settings *qpc_recorder_settings(const qpc_recorder *recorder);
 
-/// After a step: its row and, as the settings say, its frame and contacts.
+/// After a step: its row and, as the settings say, its frame and lists.
 void qpc_recorder_step(qpc_recorder *recorder, const qpc_world *world,
                        const qpc_step_report *report);
 /// A state inside the coming step; x (all nodes x 3).
@@ -48,8 +48,5 @@ void qpc_recorder_event(qpc_recorder *recorder, int64_t step, const char *kind,
 /// "" while all is well, else why records are being dropped.
 const char *qpc_recorder_trouble(const qpc_recorder *recorder);
 uint64_t qpc_recorder_dropped(const qpc_recorder *recorder);
-
-/// Layout of one contact in the blob of a step, little-endian, no padding; docs/storage.md.
-enum { QPC_CONTACT_RECORD_SIZE = 120 };
 
 #endif

@@ -36,6 +36,8 @@ static const route routes[QPC_METHOD_COUNT] = {
     [QPC_METHOD_RUN_DESCRIBE] = {qpc_handle_run_describe, true},
     [QPC_METHOD_RUN_FRAMES] = {qpc_handle_run_frames, true},
     [QPC_METHOD_RUN_DIAGNOSTICS] = {qpc_handle_run_diagnostics, true},
+    [QPC_METHOD_RUN_DETAILS] = {qpc_handle_run_details, true},
+    [QPC_METHOD_RUN_EVENTS] = {qpc_handle_run_events, true},
     [QPC_METHOD_SERVER_STATS] = {qpc_handle_server_stats, false},
     [QPC_METHOD_SERVER_DRAIN] = {qpc_handle_server_drain, false},
 };

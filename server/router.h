@@ -71,6 +71,8 @@ QPC_HANDLER(qpc_handle_run_list); // handlers_run.c
 QPC_HANDLER(qpc_handle_run_describe);
 QPC_HANDLER(qpc_handle_run_frames);
 QPC_HANDLER(qpc_handle_run_diagnostics);
+QPC_HANDLER(qpc_handle_run_details);
+QPC_HANDLER(qpc_handle_run_events);
 
 /// handlers_world.c: a world that goes without being asked to (idle limit, owner gone).
 void qpc_world_discard(qpc_server *server, qpc_actor *actor, const char *reason);

@@ -36,7 +36,8 @@ struct qpc_reader {
     char **body_texts; // name, kind of each
     uint8_t (*body_sha)[32];
     int32_t body_count;
-    sqlite3_stmt *frames, *ends, *contacts, *mesh, *commands, *events, *non_finite;
+    sqlite3_stmt *frames, *ends, *mesh, *commands, *events, *non_finite;
+    sqlite3_stmt *list[QPC_LIST_COUNT]; // NULL: the file is older than the list
 };
 
 /// Size of a file beside path; -1: there is none.
@@ -330,7 +331,6 @@ static qpc_status prepare_all(qpc_reader *r, qpc_error *err) {
         {"SELECT step, substep, time, hash, dtype, nodes, encoding, base, data FROM frames "
          "WHERE step BETWEEN ?1 AND ?2 AND substep = -1 ORDER BY step LIMIT ?3",
          &r->ends},
-        {"SELECT count, record_size, encoding, data FROM contacts WHERE step = ?", &r->contacts},
         {"SELECT size, encoding, data FROM meshes WHERE sha256 = ?", &r->mesh},
         {"SELECT step, method, json FROM commands WHERE step BETWEEN ? AND ? ORDER BY step, id",
          &r->commands},
@@ -343,6 +343,15 @@ static qpc_status prepare_all(qpc_reader *r, qpc_error *err) {
     qpc_status status = QPC_OK;
     for (size_t i = 0; status == QPC_OK && i < sizeof list / sizeof list[0]; i++)
         status = qpc_store_prepare(r->db, list[i].sql, list[i].ret, err);
+    int64_t version = 0;
+    if (status == QPC_OK) status = qpc_store_get_int(r->db, "PRAGMA user_version", &version, err);
+    int32_t known = version >= 2 ? QPC_LIST_COUNT : QPC_LISTS_OLD;
+    for (int32_t i = 0; status == QPC_OK && i < known; i++) {
+        char sql[96];
+        snprintf(sql, sizeof sql, "SELECT count, record_size, encoding, data FROM %s WHERE step = ?",
+                 qpc_run_list_table((qpc_run_list)i));
+        status = qpc_store_prepare(r->db, sql, &r->list[i], err);
+    }
     return status;
 }
 
@@ -599,9 +608,13 @@ static qpc_status decode_blob(qpc_reader *r, sqlite3_stmt *s, int encoding, int 
     return QPC_OK;
 }
 
-qpc_status qpc_reader_contacts(qpc_reader *r, int64_t step, void **ret, int32_t *ret_count,
-                               size_t *ret_record_size, qpc_error *err) {
-    sqlite3_stmt *s = r->contacts;
+qpc_status qpc_reader_list(qpc_reader *r, qpc_run_list list, int64_t step, void **ret,
+                           int32_t *ret_count, size_t *ret_record_size, qpc_error *err) {
+    sqlite3_stmt *s = r->list[list];
+    const char *name = qpc_run_list_table(list);
+    if (s == NULL)
+        return qpc_fail(err, QPC_ERR_NOT_FOUND, "%s: written before there was a table %s", r->path,
+                        name);
     sqlite3_bind_int64(s, 1, step);
     int rc = sqlite3_step(s);
     qpc_status status;
@@ -612,16 +625,16 @@ qpc_status qpc_reader_contacts(qpc_reader *r, int64_t step, void **ret, int32_t 
         record_size = sqlite3_column_int64(s, 1);
         if (count < 0 || count > INT32_MAX || record_size < 1 || record_size > 65536 ||
             count * record_size > 1000000000)
-            status = qpc_fail(err, QPC_ERR_CORRUPT, "%s: %lld contacts of %lld bytes in step %lld",
-                              r->path, (long long)count, (long long)record_size, (long long)step);
+            status = qpc_fail(err, QPC_ERR_CORRUPT, "%s: %lld %s of %lld bytes in step %lld",
+                              r->path, (long long)count, name, (long long)record_size, (long long)step);
         else
             status =
-                decode_blob(r, s, 2, 3, (size_t)(count * record_size), "contacts", &bytes, err);
+                decode_blob(r, s, 2, 3, (size_t)(count * record_size), name, &bytes, err);
     } else if (rc == SQLITE_DONE) {
-        status = qpc_fail(err, QPC_ERR_NOT_FOUND, "%s: no contacts are stored for step %lld",
-                          r->path, (long long)step);
+        status = qpc_fail(err, QPC_ERR_NOT_FOUND, "%s: no %s are stored for step %lld",
+                          r->path, name, (long long)step);
     } else {
-        status = read_failed(r, rc, "cannot read contacts", err);
+        status = read_failed(r, rc, "cannot read a list of a step", err);
     }
     done(s);
     if (status != QPC_OK) return status;

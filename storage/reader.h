@@ -57,9 +57,10 @@ qpc_status qpc_reader_bodies(qpc_reader *reader, const qpc_run_body **ret, int32
 /// Canonical bytes of a mesh, checked against their hash; newly allocated. QPC_ERR_NOT_FOUND.
 qpc_status qpc_reader_mesh(qpc_reader *reader, const uint8_t sha256[32], uint8_t **ret,
                            size_t *ret_size, qpc_error *err);
-/// The packed contacts of a step, newly allocated (never NULL). QPC_ERR_NOT_FOUND: none stored.
-qpc_status qpc_reader_contacts(qpc_reader *reader, int64_t step, void **ret, int32_t *ret_count,
-                               size_t *ret_record_size, qpc_error *err);
+/// The packed records of a list of a step, newly allocated (never NULL). QPC_ERR_NOT_FOUND: none stored, or the
+/// file is older than the list.
+qpc_status qpc_reader_list(qpc_reader *reader, qpc_run_list list, int64_t step, void **ret,
+                           int32_t *ret_count, size_t *ret_record_size, qpc_error *err);
 /// Commands and events in order; visit returns false to stop; texts are borrowed during the call.
 /// subject: of an event, "" if it has none; NULL for a command (kind: its method, text: its JSON).
 typedef bool (*qpc_text_visit)(void *user, int64_t step, const char *kind, const char *subject,

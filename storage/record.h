@@ -10,7 +10,7 @@
 typedef enum qpc_record_kind {
     QPC_RECORD_FRAME,
     QPC_RECORD_STEP,
-    QPC_RECORD_CONTACTS,
+    QPC_RECORD_LIST,
     QPC_RECORD_COMMAND, // data: method, NUL, JSON text, NUL
     QPC_RECORD_EVENT,   // data: kind, NUL, message, NUL
 } qpc_record_kind;
@@ -21,10 +21,11 @@ struct qpc_record {
     double time;
     uint64_t hash;
     size_t payload;   // bytes in data
-    size_t item_size; // of one contact
-    int32_t count;    // nodes, columns or contacts
+    size_t item_size; // of one entry of a list
+    int32_t count;    // nodes, columns or entries
     int32_t substep;
     qpc_record_kind kind;
+    qpc_run_list list; // which, of QPC_RECORD_LIST
     qpc_dtype dtype;
     alignas(8) unsigned char data[];
 };

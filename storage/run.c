@@ -73,14 +73,22 @@ qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_coun
     return QPC_OK;
 }
 
-qpc_status qpc_record_contacts(int64_t step, const void *records, int32_t count, size_t record_size,
-                               qpc_record **ret, qpc_error *err) {
+const char *qpc_run_list_table(qpc_run_list list) {
+    static const char *const names[QPC_LIST_COUNT] = {"contacts", "reactions", "limit_forces",
+                                                      "conflicts"};
+    return names[list];
+}
+
+qpc_status qpc_record_list(qpc_run_list list, int64_t step, const void *records, int32_t count,
+                           size_t record_size, qpc_record **ret, qpc_error *err) {
     size_t size;
     if (count < 0 || record_size == 0 || !qpc_mul_size((size_t)count, record_size, &size))
-        return qpc_fail(err, QPC_ERR_INVALID, "%d contacts of %zu bytes", count, record_size);
+        return qpc_fail(err, QPC_ERR_INVALID, "%d %s of %zu bytes", count, qpc_run_list_table(list),
+                        record_size);
     qpc_status status;
-    qpc_record *record = record_create(QPC_RECORD_CONTACTS, step, size, &status, err);
+    qpc_record *record = record_create(QPC_RECORD_LIST, step, size, &status, err);
     if (record == NULL) return status;
+    record->list = list;
     record->count = count;
     record->item_size = record_size;
     if (size > 0) memcpy(record->data, records, size);

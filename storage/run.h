@@ -44,6 +44,18 @@ typedef struct qpc_run_def {
     const char *versions_json; // program and library versions, CPU
 } qpc_run_def;
 
+/// Lists of packed records, at most one of each a step. QPC_LISTS_OLD of them were there in schema version 1.
+typedef enum qpc_run_list {
+    QPC_LIST_CONTACTS,
+    QPC_LIST_REACTIONS,
+    QPC_LIST_LIMIT_FORCES,
+    QPC_LIST_CONFLICTS,
+    QPC_LIST_COUNT,
+    QPC_LISTS_OLD = 1,
+} qpc_run_list;
+/// Name of its table.
+const char *qpc_run_list_table(qpc_run_list list);
+
 /// What is stored; owned by the queue once pushed. Made by qpc_record_* below.
 typedef struct qpc_record qpc_record;
 
@@ -57,9 +69,9 @@ qpc_status qpc_record_frame(int64_t step, int32_t substep, double time, uint64_t
 /// NULL plus an event.
 qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_count, qpc_record **ret,
                            qpc_error *err);
-/// One blob of contacts a step (layout in docs/storage.md): count records of record_size bytes.
-qpc_status qpc_record_contacts(int64_t step, const void *records, int32_t count, size_t record_size,
-                               qpc_record **ret, qpc_error *err);
+/// One blob a step in the table of that list (layouts in docs/storage.md): count records of record_size bytes.
+qpc_status qpc_record_list(qpc_run_list list, int64_t step, const void *records, int32_t count,
+                           size_t record_size, qpc_record **ret, qpc_error *err);
 /// Command log: what was asked before step `step` (JSON text).
 qpc_status qpc_record_command(int64_t step, const char *method, const char *json, qpc_record **ret,
                               qpc_error *err);

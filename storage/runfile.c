@@ -33,7 +33,7 @@ struct qpc_runfile {
     int32_t step_column;     // the caller's column named step, or -1
     qpc_run_totals totals;
     sqlite3_stmt *begin, *commit, *rollback;
-    sqlite3_stmt *frame, *step, *contacts, *command, *event;
+    sqlite3_stmt *frame, *step, *command, *event, *list[QPC_LIST_COUNT];
 };
 
 static double now_real(void) {
@@ -233,7 +233,6 @@ static qpc_status prepare_all(qpc_runfile *file, qpc_error *err) {
          "VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
          &file->frame},
         {insert_step, &file->step},
-        {"INSERT INTO contacts VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", &file->contacts},
         {"INSERT INTO commands(step, method, json) VALUES(?, ?, ?)", &file->command},
         {"INSERT INTO events(step, created, kind, subject, message) VALUES(?, ?, ?, ?, ?)",
          &file->event},
@@ -242,6 +241,12 @@ static qpc_status prepare_all(qpc_runfile *file, qpc_error *err) {
     for (size_t i = 0; status == QPC_OK && i < sizeof list / sizeof list[0]; i++)
         status = qpc_store_prepare(file->db, list[i].sql, list[i].ret, err);
     sqlite3_free(insert_step);
+    for (int32_t i = 0; status == QPC_OK && i < QPC_LIST_COUNT; i++) {
+        char sql[96];
+        snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                 qpc_run_list_table((qpc_run_list)i));
+        status = qpc_store_prepare(file->db, sql, &file->list[i], err);
+    }
     return status;
 }
 
@@ -400,24 +405,24 @@ static qpc_status write_step(qpc_runfile *file, const qpc_record *r, uint64_t *b
     return status;
 }
 
-static qpc_status write_contacts(qpc_runfile *file, const qpc_record *r, qpc_framecodec *codec,
-                                 uint64_t *bytes, qpc_error *err) {
+static qpc_status write_list(qpc_runfile *file, const qpc_record *r, qpc_framecodec *codec,
+                             uint64_t *bytes, qpc_error *err) {
     const void *data;
     size_t size;
     const char *encoding;
     qpc_status status =
         qpc_framecodec_encode(codec, r->data, r->payload, &data, &size, &encoding, err);
     if (status != QPC_OK) return status;
-    sqlite3_stmt *s = file->contacts;
+    sqlite3_stmt *s = file->list[r->list];
     sqlite3_bind_int64(s, 1, r->step);
     sqlite3_bind_int(s, 2, r->count);
     sqlite3_bind_int64(s, 3, (int64_t)r->item_size);
     bind_text(s, 4, encoding);
     sqlite3_bind_blob64(s, 5, data, size, SQLITE_STATIC);
-    status = qpc_store_run(file->db, s, "cannot store contacts", err);
+    status = qpc_store_run(file->db, s, "cannot store a list of a step", err);
     if (status != QPC_OK) return status;
     *bytes += size;
-    return note_duplicate(file, r->step, "contacts", err);
+    return note_duplicate(file, r->step, qpc_run_list_table(r->list), err);
 }
 
 static qpc_status write_texts(qpc_runfile *file, const qpc_record *r, uint64_t *bytes,
@@ -453,8 +458,8 @@ qpc_status qpc_runfile_write(qpc_runfile *file, const qpc_record *list, const qp
         case QPC_RECORD_STEP:
             status = write_step(file, r, &bytes, &totals, err);
             break;
-        case QPC_RECORD_CONTACTS:
-            status = write_contacts(file, r, codec, &bytes, err);
+        case QPC_RECORD_LIST:
+            status = write_list(file, r, codec, &bytes, err);
             break;
         case QPC_RECORD_COMMAND:
         case QPC_RECORD_EVENT:

@@ -277,6 +277,11 @@ static void fourcc(int64_t id, char out[5]) {
     out[4] = '\0';
 }
 
+/// Schema version that this program writes; older ones are read.
+static int version_of(int32_t application_id) {
+    return application_id == QPC_RUN_APPLICATION_ID ? QPC_RUN_VERSION : QPC_CATALOG_VERSION;
+}
+
 /// Is it ours? db is an immutable connection to path. The header is read as bytes: during a
 /// checkpoint of a recording the pages behind it may not fit it for a moment.
 static qpc_status check_identity(sqlite3 *db, const char *path, int32_t application_id,
@@ -287,6 +292,7 @@ static qpc_status check_identity(sqlite3 *db, const char *path, int32_t applicat
         return qpc_fail(err, QPC_ERR_IO, "%s: cannot be read: %s", path, sqlite3_errstr(rc));
     if (rc != SQLITE_OK || memcmp(header, "SQLite format 3", 16) != 0)
         return qpc_fail(err, QPC_ERR_CORRUPT, "%s: this file is not a database", path);
+    const int supported = version_of(application_id);
     int64_t id = big_endian(header + 68), version = (int32_t)big_endian(header + 60);
     if (id != application_id) {
         char found[5], wanted[5];
@@ -298,18 +304,18 @@ static qpc_status check_identity(sqlite3 *db, const char *path, int32_t applicat
             "wanted 0x%08llx \"%s\"; its schema version is %lld, supported is %d)",
             path, application_id == QPC_RUN_APPLICATION_ID ? "run files" : "catalogues",
             (unsigned long long)(uint32_t)id, found, (unsigned long long)(uint32_t)application_id,
-            wanted, (long long)version, QPC_SCHEMA_VERSION);
+            wanted, (long long)version, supported);
     }
-    if (version > QPC_SCHEMA_VERSION)
+    if (version > supported)
         return qpc_fail(
             err, QPC_ERR_CORRUPT,
             "%s: written by a newer version of this program: schema version %lld found, "
             "%d supported",
-            path, (long long)version, QPC_SCHEMA_VERSION);
+            path, (long long)version, supported);
     if (version < 1)
         return qpc_fail(err, QPC_ERR_CORRUPT,
                         "%s: schema version %lld found, %d supported: the file was never completed",
-                        path, (long long)version, QPC_SCHEMA_VERSION);
+                        path, (long long)version, supported);
     return QPC_OK;
 }
 
@@ -332,7 +338,7 @@ qpc_status qpc_store_create(const char *path, int32_t application_id, const char
     if (status != QPC_OK) goto out;
     char identity[128];
     snprintf(identity, sizeof identity, "PRAGMA application_id=%d; PRAGMA user_version=%d",
-             application_id, QPC_SCHEMA_VERSION);
+             application_id, version_of(application_id));
     // 8 KiB pages: rows of small frames fill them better than 4 KiB ones, and the few pages that
     // every batch writes again stay small.
     status = qpc_store_exec(

@@ -16,7 +16,8 @@ typedef struct sqlite3_stmt sqlite3_stmt;
 enum {
     QPC_CATALOG_APPLICATION_ID = 0x51504343, // "QPCC"
     QPC_RUN_APPLICATION_ID = 0x51504352,     // "QPCR"
-    QPC_SCHEMA_VERSION = 1,
+    QPC_CATALOG_VERSION = 1,
+    QPC_RUN_VERSION = 2, // 1: without the tables reactions, limit_forces and conflicts
 };
 /// Size to which a -wal file is cut back when nothing holds it (journal_size_limit).
 enum { QPC_WAL_KEEP_BYTES = 8 * 1024 * 1024 };

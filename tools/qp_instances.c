@@ -7,7 +7,7 @@
 // own arithmetic (qp_score.h): residuals, distance from the stored solution, proofs of
 // contradictions, set changes of warm starts; then geometric means by size class and the list of
 // what fell short. Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does
-// not read or has the name of one before it, or an output that does not write. See docs/checking.md.
+// not read or has the name of one before it, nothing that was checked, or an output that does not write. See docs/checking.md.
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "tools/qp_report.h"
@@ -156,7 +156,7 @@ static int usage(FILE *out, int status) {
         "  --json           one JSON object a line\n"
         "  --commit ID      goes into the CSV\n"
         "Exit status: 0 every promise holds, 1 one is broken, 2 usage, a file that does not read or\n"
-        "has the name of one before it, or an output that does not write.\n");
+        "has the name of one before it, nothing that was checked, or an output that does not write.\n");
     return status;
 }
 
@@ -221,8 +221,14 @@ static bool read_options(int argc, char **argv, request *r, qp_report *report, b
         if (c == 'f' && !choose_mode(optarg, r)) return false;
         if (c == 'r' && !choose_repeat(optarg, r)) return false;
         if (c == 's') r->sequence = true;
-        if (c == 'c') report->format = QP_CSV;
-        if (c == 'j') report->format = QP_JSON;
+        if (c == 'c' || c == 'j') {
+            qp_format format = c == 'c' ? QP_CSV : QP_JSON;
+            if (report->format != QP_TEXT && report->format != format) {
+                fprintf(stderr, "--csv and --json: one or the other\n");
+                return false;
+            }
+            report->format = format;
+        }
         if (c == 'i') report->commit = optarg;
         if (c == 'h') *ret_help = true;
         if (c == '?') {
@@ -247,12 +253,12 @@ int main(int argc, char **argv) {
     int unread = 0;
     for (int i = optind; i < argc; i++)
         unread += (!r.sequence && came_before(argv + optind, i - optind)) || check_file(argv[i], &r, &h, &arena, &report) != EXIT_HOLDS;
-    bool holds = qp_report_end(&report);
+    bool holds = qp_report_end(&report, unread);
     forget(&h);
     qpc_arena_fini(&arena);
     bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (!written) fprintf(stderr, "standard output: %s\n", strerror(errno));
     if (!holds) return EXIT_BROKEN; // worse than a file that does not read
-    return unread > 0 || !written ? EXIT_ERROR
+    return unread > 0 || !written || report.checked == 0 ? EXIT_ERROR
                                   : EXIT_HOLDS; // nobody can read that every promise holds
 }

@@ -250,9 +250,10 @@ void qp_report_result(qp_report *report, const char *name, const qp_file *f, con
         print_csv(report, name, f, r);
     else
         print_json(name, f, r);
+    report->checked++;
     add(&report->sums[place_of(f, r)][class_of(f, r)], f, r);
     if (r->verdict == QP_HOLDS) return;
-    bool compares = f->kind != QP_KIND_FRICTION && qp_engine_compares(r->asked);
+    bool compares = f->kind == QP_KIND_FRICTION ? r->mode != QPC_FRICTION_EXACT : qp_engine_compares(r->asked);
     report->wrong += r->verdict == QP_WRONG;
     report->short_of += r->verdict == QP_SHORT;
     report->broken += r->verdict == QP_WRONG || !compares;
@@ -305,17 +306,20 @@ static void print_json_summary(const qp_report *report) {
            report->broken, report->wrong, report->short_of);
 }
 
-bool qp_report_end(qp_report *report) {
+bool qp_report_end(qp_report *report, int unread) {
     const qp_sum *exact = &report->sums[QPC_SOLVER_AUTO][QP_CLASS_FRICTION];
     if (17 * (exact->count - exact->tight) > 2 * exact->count) { // 15 of 17
         report->broken++;
         find(report, "friction-exact: natural residual <= 1e-9 on %d of %d, must be 15 of 17",
              exact->tight, exact->count);
     }
-    if (report->format == QP_TEXT) print_summary(report);
+    if (report->format == QP_TEXT && report->checked > 0) print_summary(report);
     if (report->format == QP_JSON) print_json_summary(report);
     FILE *out = report->format == QP_TEXT ? stdout : stderr;
-    if (report->format == QP_TEXT && report->finding_count == 0) printf("nothing fell short\n");
+    if (report->checked == 0)
+        fprintf(stderr, "nothing was checked\n"); // an error, not a success
+    else if (report->format == QP_TEXT && report->finding_count == 0)
+        printf(unread > 0 ? "nothing of what was read fell short\n" : "nothing fell short\n");
     if (report->finding_count > 0) fprintf(out, "fell short: %d\n", report->finding_count);
     for (int32_t i = 0; i < report->finding_count && i < QP_FINDINGS; i++)
         fprintf(out, "  %s\n", report->findings[i]);

@@ -24,6 +24,7 @@ typedef struct qp_report {
     qp_sum sums[QPC_SOLVER_COUNT]
                [QP_CLASSES];         // friction under AUTO (exact) and AUGMENTED_CG (staggered)
     int32_t wrong, broken, short_of; // broken: counts for the exit status
+    int32_t checked; // answers judged
     int32_t finding_count;
     char findings[QP_FINDINGS][320];
 } qp_report;
@@ -31,7 +32,7 @@ typedef struct qp_report {
 void qp_report_begin(const qp_report *report);
 void qp_report_result(qp_report *report, const char *name, const qp_file *file,
                       const qp_result *result);
-/// Sums and findings. True if every promise holds.
-bool qp_report_end(qp_report *report);
+/// Sums and findings. unread: files left out. True if every promise holds of what was judged.
+bool qp_report_end(qp_report *report, int unread);
 
 #endif

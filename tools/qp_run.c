@@ -283,8 +283,10 @@ static qpc_status judge_friction(const qp_ground *g, qp_result *r, qpc_error *er
     if (claims && !(natural <= 10 * tolerance_of(r->mode)))
         say(r, QP_WRONG, "says converged to %g: natural residual %.2g", tolerance_of(r->mode),
             natural);
-    else if (!cheap) // staggered: told, not promised
+    else if (!cheap)
         hold(r, "natural residual", natural, QP_LIMIT_NATURAL, false);
+    else if (!claims) // told, not promised
+        say(r, QP_SHORT, "not converged to %g: natural residual %.2g", tolerance_of(r->mode), natural);
     return QPC_OK;
 }
 

@@ -379,6 +379,28 @@ static qpc_status ground_of_lcp(qp_ground *g, qpc_error *err) {
     return status;
 }
 
+/// u is W r + q, and each contact does what its state says: 0 open, 1 sticks, 2 slips.
+static qpc_status check_motion(const qp_ground *g, qpc_error *err) {
+    const qp_file *f = g->file;
+    double S = g->scale, limit = 1e-9;
+    for (int32_t c = 0; c < f->m; c++) {
+        const double *r = f->r + 3 * (size_t)c, *u = f->u + 3 * (size_t)c;
+        double size = sqrt(g->rho[c]), push = hypot(r[1], r[2]);
+        for (int32_t i = 3 * c; i < 3 * c + 3; i++) {
+            long double v = f->q[i];
+            for (int32_t k = f->A.start[i]; k < f->A.start[i + 1]; k++) v += (long double)f->A.value[k] * f->r[f->A.index[k]];
+            if (!(fabsl(v - f->u[i]) * size <= limit * S))
+                return qpc_fail(err, QPC_ERR_CORRUPT, "u[%d]: %.9g, but W r + q is %.9g", i, f->u[i], (double)v);
+        }
+        double off = f->state[c] == 0   ? fmax(fabs(r[0]), push) / size // no force
+                     : f->state[c] == 1 ? hypot(u[1], u[2]) * size      // no motion
+                                        : fabs(push - f->mu[c] * r[0]) / size;
+        if (!(off <= limit * S))
+            return qpc_fail(err, QPC_ERR_CORRUPT, "state[%d]: %d, but r and u say otherwise (%.2g S)", c, f->state[c], off / S);
+    }
+    return QPC_OK;
+}
+
 qpc_status qp_ground_init(qp_ground *g, const qp_file *file, qpc_error *err) {
     *g = (qp_ground){.file = file, .scale = 1e-140};
     qpc_status status;
@@ -396,6 +418,7 @@ qpc_status qp_ground_init(qp_ground *g, const qp_file *file, qpc_error *err) {
         if (status == QPC_OK) status = check_scale(g, err);
         if (status == QPC_OK) status = qp_score_friction(g, file->r, &s, err);
         if (status == QPC_OK) status = claim("natural residual", 1e-9, s.natural, err);
+        if (status == QPC_OK) status = check_motion(g, err);
         break;
     }
     if (status != QPC_OK) qp_ground_fini(g);

@@ -148,6 +148,8 @@ cli_exit cli_worlds(cli *c, int argc, char **argv);
 cli_exit cli_runs(cli *c, int argc, char **argv);
 cli_exit cli_show(cli *c, int argc, char **argv);
 cli_exit cli_diagnostics(cli *c, int argc, char **argv);
+cli_exit cli_events(cli *c, int argc, char **argv);
+cli_exit cli_forces(cli *c, int argc, char **argv);
 cli_exit cli_stats(cli *c, int argc, char **argv);
 
 /// The options that every command that talks to a server has.

@@ -29,6 +29,8 @@ static const struct {
     {"runs", "list the recorded runs", cli_runs},
     {"show", "what a recorded run is of, and its figures", cli_show},
     {"diagnostics", "the figures of every step of a run", cli_diagnostics},
+    {"events", "what happened in a recorded run", cli_events},
+    {"forces", "the forces of a step of a run, and what contradicted", cli_forces},
     {"stats", "counters of the server", cli_stats},
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

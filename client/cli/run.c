@@ -28,7 +28,7 @@ typedef struct totals {
     qpc_error error;
     double wall_s, cpu_s, elapsed_s;
     int64_t contacts, active, passes, newton, halvings, failsafe;
-    int64_t exhausted, friction_missed; // steps
+    int64_t exhausted, friction_missed, conflicts, relaxed; // steps
     int64_t not_proven, not_said; // steps; not_said: by a server that has no such figure
     double min_gap, penetration;
     double energy_drift,
@@ -62,6 +62,8 @@ static void add_batch(totals *t, const qpc_step_reply *reply) {
     t->failsafe += cli_int(s, "failsafe", 0);
     t->exhausted += cli_int(s, "exhausted", 0);
     t->friction_missed += cli_int(s, "friction_missed", 0);
+    t->conflicts += cli_int(s, "conflicts", 0);
+    t->relaxed += cli_int(s, "relaxed", 0);
     int64_t not_proven = cli_int(s, "not_proven", -1);
     *(not_proven < 0 ? &t->not_said : &t->not_proven) += not_proven < 0 ? cli_int(s, "steps", 0) : not_proven;
     t->min_gap = fmin(t->min_gap, cli_real(s, "min_gap", 2));
@@ -272,6 +274,9 @@ static void print_summary(const totals *t, const cli_times *times, const char *n
                (long long)t->friction_missed);
     if (t->exhausted > 0)
         printf("  budget           used up in %lld steps\n", (long long)t->exhausted);
+    if (t->conflicts > 0 || t->relaxed > 0)
+        printf("  contradictions   in %lld steps, %lld relaxed (qpc events, qpc forces say of what)\n",
+               (long long)t->conflicts, (long long)t->relaxed);
     printf("  fail-safe        %lld, halvings %lld\n", (long long)t->failsafe,
            (long long)t->halvings);
     cli_print_proof(t->reached - t->not_proven - t->not_said, t->not_proven, t->not_said);
@@ -338,6 +343,8 @@ static cli_exit print_summary_json(const cli *c, const totals *t, const cli_time
         {"halvings", qpc_int(t->halvings)},
         {"exhausted", qpc_int(t->exhausted)},
         {"friction_missed", qpc_int(t->friction_missed)},
+        {"conflicts", qpc_int(t->conflicts)},
+        {"relaxed", qpc_int(t->relaxed)},
         {"not_proven", t->not_said > 0 && t->not_proven == 0 ? qpc_nil() : qpc_int(t->not_proven)},
         {"energy_drift_max", qpc_real(t->energy_drift)},
         {"energy_drift_end", qpc_real(t->energy_last)},
@@ -499,6 +506,8 @@ static cli_exit run_world(cli *c, const qpc_world_receipt *receipt, const run_op
     if (code == CLI_OK && r.positions != NULL &&
         write_positions(&r, o->positions_path, &err) != QPC_OK)
         code = cli_fail(c, CLI_BAD_FILE, &err, NULL);
+    if (r.total.friction_missed > 0)
+        fprintf(stderr, "qpc: %lld steps miss Coulomb's law: friction was not solved to its tolerance\n", (long long)r.total.friction_missed);
     if (r.total.not_proven > 0)
         fprintf(stderr, "qpc: %lld steps are not proven to be free of contact\n", (long long)r.total.not_proven);
     if (code == CLI_RUN_FAILED && (strcmp(r.total.status, "failed") == 0 || r.total.error.status != QPC_OK))

@@ -272,6 +272,14 @@ static double total(const table *t, const char *name) {
     return sum;
 }
 
+/// Rows of a column above 0.
+static double total_above(const table *t, const char *name) {
+    const double *v = table_column(t, name);
+    double count = 0;
+    for (int64_t i = 0; v != NULL && i < t->rows; i++) count += v[i] > 0;
+    return count;
+}
+
 static void print_show(const qpc_value *entry, const qpc_value *facts, const table *t,
                        const cli_times *times) {
     char text[4096];
@@ -303,6 +311,8 @@ static void print_show(const qpc_value *entry, const qpc_value *facts, const tab
                    extreme(t, "friction_natural", false, 0), total(t, "friction_missed"));
         if (total(t, "exhausted") > 0)
             printf("  budget           used up in %g steps\n", total(t, "exhausted"));
+        if (total_above(t, "conflicts") > 0)
+            printf("  contradictions   in %g steps (qpc events, qpc forces say of what)\n", total_above(t, "conflicts"));
         printf("  fail-safe        %g, halvings %g\n", total(t, "failsafe"), total(t, "halvings"));
         const double *drift = table_column(t, "energy_drift");
         printf("  energy drift     %+.1e of the energy scale at most, %+.1e at the end\n",

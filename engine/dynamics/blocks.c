@@ -1,6 +1,7 @@
 /// Products and sweeps of a symmetric matrix of 3x3 blocks, stored once.
 #include "engine/dynamics/blocks.h"
 
+#include "base/cpu.h"
 #include "base/mem.h"
 #include "engine/dynamics/coarse.h"
 
@@ -19,8 +20,10 @@ static bool make_sweep(qpc_blocks *b, int32_t *next) {
     b->sweep_column = qpc_alloc_array((size_t)blocks, sizeof *b->sweep_column);
     b->sweep_from = qpc_alloc_array((size_t)blocks, sizeof *b->sweep_from);
     b->sweep = qpc_calloc(12 * (size_t)blocks, sizeof *b->sweep);
+    b->sweep_diagonal = qpc_calloc(12 * (size_t)count, sizeof *b->sweep_diagonal);
+    b->sweep_inverse = qpc_calloc(12 * (size_t)count, sizeof *b->sweep_inverse);
     if (b->scale == NULL || b->position == NULL || b->node == NULL || b->sweep_start == NULL || b->sweep_column == NULL ||
-        b->sweep_from == NULL || b->sweep == NULL)
+        b->sweep_from == NULL || b->sweep == NULL || b->sweep_diagonal == NULL || b->sweep_inverse == NULL)
         return false;
     int32_t part = (count + LANES - 1) / LANES;
     for (int32_t k = 0; k < part; k++)
@@ -125,9 +128,41 @@ void qpc_blocks_destroy(qpc_blocks *b) {
     qpc_free(b->sweep_column);
     qpc_free(b->sweep_from);
     qpc_free(b->sweep);
+    qpc_free(b->sweep_diagonal);
+    qpc_free(b->sweep_inverse);
     qpc_free(b->place);
     qpc_coarse_destroy(b->coarse);
     qpc_free(b);
+}
+
+/// D^-1 by L D L' of [a b c; b d e; c e f], from the rounded D; false if it is not positive definite.
+static bool invert(const float *m, float *out) {
+    double a = (double)m[0], b = (double)m[1], c = (double)m[2], l10 = b / a, l20 = c / a;
+    double d = (double)m[5] - l10 * b, e = (double)m[6] - l20 * b, l21 = e / d, f = (double)m[10] - l20 * c - l21 * e;
+    if (!(a > 0 && d > 0 && f > 0)) return false;
+    double i2 = 1 / f, i1 = 1 / d, i0 = 1 / a, k = l10 * l21 - l20; // L^-1 = [1; -l10 1; k -l21 1]
+    out[10] = (float)i2;
+    out[9] = out[6] = (float)(-l21 * i2);
+    out[8] = out[2] = (float)(k * i2);
+    out[5] = (float)(i1 + l21 * l21 * i2);
+    out[4] = out[1] = (float)(-l10 * i1 - l21 * k * i2);
+    out[0] = (float)(i0 + l10 * l10 * i1 + k * k * i2);
+    out[3] = out[7] = out[11] = 0;
+    return true;
+}
+
+bool qpc_blocks_round(const double *D, float *rounded, float *inverse) {
+    for (int r = 0; r < 3; r++) {
+        for (int c = 0; c < 3; c++) rounded[4 * r + c] = (float)D[3 * r + c];
+        rounded[4 * r + 3] = 0;
+    }
+    return invert(rounded, inverse);
+}
+
+void qpc_blocks_diagonal(const qpc_blocks *b, int32_t position, double *D) {
+    int32_t node = b->node[position];
+    double scale = b->scale[node] * b->scale[node];
+    for (int k = 0; k < 9; k++) D[k] = scale * b->diagonal[9 * (int64_t)node + k];
 }
 
 static void refill_sweep(qpc_blocks *b) {
@@ -136,8 +171,11 @@ static void refill_sweep(qpc_blocks *b) {
         double mean = (d[0] + d[4] + d[8]) / 3;
         b->scale[i] = mean > 0 ? 1 / sqrt(mean) : 1; // a K that is not positive definite is found out later
     }
+    b->definite = true;
     for (int32_t i = 0; i < b->count; i++) {
-        double scale = b->scale[b->node[i]];
+        double scale = b->scale[b->node[i]], D[9];
+        qpc_blocks_diagonal(b, i, D);
+        if (!qpc_blocks_round(D, b->sweep_diagonal + 12 * (int64_t)i, b->sweep_inverse + 12 * (int64_t)i)) b->definite = false;
         for (int32_t k = b->sweep_start[i]; k < b->sweep_start[i + 1]; k++) {
             int32_t from = b->sweep_from[k], across = from >= 0 ? 1 : 3, down = from >= 0 ? 3 : 1;
             const double *m = b->value + 9 * (int64_t)(from >= 0 ? from : -1 - from);
@@ -185,7 +223,7 @@ void qpc_blocks_multiply(const qpc_blocks *b, const double *x, double *y) {
         wide[4 * i + 3] = 0;
     }
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (qpc_has_avx2())
         avx2_multiply(b, wide, sum);
     else
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct qpc_blocks {
@@ -25,6 +26,8 @@ typedef struct qpc_blocks {
     int32_t *sweep_start, *sweep_column; // blocks left of the diagonal by positions, columns ascending
     int32_t *sweep_from;  // block in value, or -1 - block: its transpose
     float *sweep;         // (start[count] x 12) s_i s_j times the block, by rows of 3 and a zero
+    float *sweep_diagonal, *sweep_inverse; // (count x 12) D by positions in those units, by rows of 3 and a zero; D^-1
+    bool definite;        // every block of D is positive definite
     double *wide;         // (count x 8) vectors of a product, each node with a fourth entry
     int32_t *place;       // (entries of K) in value, or -1 - place in diagonal
     struct qpc_coarse *coarse; // large meshes: a coarse space (coarse.h); else NULL
@@ -35,6 +38,10 @@ qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row
 void qpc_blocks_destroy(qpc_blocks *b);
 /// Values in the order of the pattern.
 void qpc_blocks_refill(qpc_blocks *b, const int32_t *start, const int32_t *row, const double *value);
+/// D of a position (9), in those units.
+void qpc_blocks_diagonal(const qpc_blocks *b, int32_t position, double *D);
+/// A block of D (9) and its inverse in single precision, by rows of 3 and a zero; false if it is not positive definite.
+bool qpc_blocks_round(const double *D, float *rounded, float *inverse);
 /// y = K x
 void qpc_blocks_multiply(const qpc_blocks *b, const double *x, double *y);
 

@@ -2,6 +2,8 @@
 /// the world; no state.
 #include "engine/dynamics/factor_solve.h"
 
+#include "base/cpu.h"
+
 #include <stdbool.h>
 
 typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
@@ -83,8 +85,8 @@ static void columns_solve_lanes(const qpc_supernodes *L, double *values) {
 
 qpc_factor_width qpc_factor_widest(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") != 0) return QPC_FACTOR_AVX512;
-    if (__builtin_cpu_supports("avx2") != 0) return QPC_FACTOR_AVX2;
+    if (qpc_has_avx512f()) return QPC_FACTOR_AVX512;
+    if (qpc_has_avx2()) return QPC_FACTOR_AVX2;
 #endif
     return QPC_FACTOR_BASE;
 }

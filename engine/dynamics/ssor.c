@@ -3,6 +3,8 @@
 /// and D t is what the sweep down leaves of p. Residuals are kept as W^-1 r; their square in M^-1 is that in D.
 #include "engine/dynamics/ssor.h"
 
+#include "base/cpu.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -81,8 +83,10 @@ void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, bool rows, int64_t coupling
     size_t nodes = (size_t)K->count;
     *s = (qpc_ssor){.K = K, .couplings = couplings, .wide = memory, .unit = 1, .kernels = qpc_ssor_kernels_of(-1)};
     float *f = (float *)(memory + 9 * nodes);
-    s->D = f;
-    s->inverse = f + 12 * nodes;
+    s->own_D = f;
+    s->own_inverse = f + 12 * nodes;
+    s->D = K->sweep_diagonal;
+    s->inverse = K->sweep_inverse;
     s->r = f + 24 * nodes;
     s->p = s->r + 4 * nodes;
     s->t = s->p + 4 * nodes;
@@ -129,56 +133,38 @@ static void add_block(qpc_ssor *s, double R, int32_t i, const double *vi, int32_
     }
 }
 
-/// D^-1 by L D L' of [a b c; b d e; c e f], from the rounded D; false if it is not positive definite.
-static bool invert(const float *m, float *out) {
-    double a = (double)m[0], b = (double)m[1], c = (double)m[2], l10 = b / a, l20 = c / a;
-    double d = (double)m[5] - l10 * b, e = (double)m[6] - l20 * b, l21 = e / d, f = (double)m[10] - l20 * c - l21 * e;
-    if (!(a > 0 && d > 0 && f > 0)) return false;
-    double i2 = 1 / f, i1 = 1 / d, i0 = 1 / a, k = l10 * l21 - l20; // L^-1 = [1; -l10 1; k -l21 1]
-    out[10] = (float)i2;
-    out[9] = out[6] = (float)(-l21 * i2);
-    out[8] = out[2] = (float)(k * i2);
-    out[5] = (float)(i1 + l21 * l21 * i2);
-    out[4] = out[1] = (float)(-l10 * i1 - l21 * k * i2);
-    out[0] = (float)(i0 + l10 * l10 * i1 + k * k * i2);
-    out[3] = out[7] = out[11] = 0;
-    return true;
-}
-
 /// D and D^-1 of a position from what is in `wide`.
 static bool round_diagonal(qpc_ssor *s, int32_t i) {
-    const double *D = s->wide + 9 * (int64_t)i;
-    float *out = s->D + 12 * (int64_t)i;
-    for (int r = 0; r < 3; r++) {
-        for (int c = 0; c < 3; c++) out[4 * r + c] = (float)D[3 * r + c];
-        out[4 * r + 3] = 0;
-    }
-    return invert(out, s->inverse + 12 * (int64_t)i);
+    return qpc_blocks_round(s->wide + 9 * (int64_t)i, s->own_D + 12 * (int64_t)i, s->own_inverse + 12 * (int64_t)i);
 }
 
 /// D of a position is K's alone.
 static void reset_diagonal(qpc_ssor *s, int32_t i) {
-    int32_t node = s->K->node[i];
-    double scale = s->K->scale[node] * s->K->scale[node];
-    for (int k = 0; k < 9; k++) s->wide[9 * (int64_t)i + k] = scale * s->K->diagonal[9 * (int64_t)node + k];
+    size_t at = 12 * (size_t)i;
+    memcpy(s->own_D + at, s->K->sweep_diagonal + at, 12 * sizeof *s->own_D);
+    memcpy(s->own_inverse + at, s->K->sweep_inverse + at, 12 * sizeof *s->own_inverse);
     s->is_touched[i] = 0;
 }
 
-static bool start_diagonal(qpc_ssor *s) {
+/// With rows: from K's to own ones.
+static void start_diagonal(qpc_ssor *s) {
+    size_t count = (size_t)s->K->count;
     s->started = true;
-    for (int32_t i = 0; i < s->K->count; i++) {
-        reset_diagonal(s, i);
-        if (!round_diagonal(s, i)) return false;
-    }
-    return true;
+    memcpy(s->own_D, s->K->sweep_diagonal, 12 * count * sizeof *s->own_D);
+    memcpy(s->own_inverse, s->K->sweep_inverse, 12 * count * sizeof *s->own_inverse);
+    memset(s->is_touched, 0, count);
+    s->D = s->own_D;
+    s->inverse = s->own_inverse;
 }
 
 static void add_diagonal(qpc_ssor *s, int32_t i, double R, const double *v) {
     double *D = s->wide + 9 * (int64_t)i;
+    if (!s->is_touched[i]) {
+        qpc_blocks_diagonal(s->K, i, D);
+        s->is_touched[i] = 1;
+        s->touched[s->touched_count++] = i;
+    }
     for (int k = 0; k < 9; k++) D[k] += R * v[k / 3] * v[k % 3];
-    if (s->is_touched[i]) return;
-    s->is_touched[i] = 1;
-    s->touched[s->touched_count++] = i;
 }
 
 /// The factor of A_c: K's is at hand; one of K + E has to be worth it.
@@ -193,11 +179,9 @@ bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const in
                       const double *value, const double *R) {
     int32_t count = s->K->count, a, b, before = s->touched_count;
     double va[3], vb[3];
-    if (!s->started && !start_diagonal(s)) return false;
-    for (int32_t k = 0; k < before; k++) { // back to K's: it was good before
-        reset_diagonal(s, s->touched[k]);
-        (void)round_diagonal(s, s->touched[k]);
-    }
+    if (!s->K->definite) return false;
+    if (!s->started && listed > 0) start_diagonal(s);
+    for (int32_t k = 0; k < before; k++) reset_diagonal(s, s->touched[k]); // back to K's
     s->touched_count = 0;
     memset(s->start, 0, ((size_t)count + 2) * sizeof *s->start);
     for (int fill = 0; fill < 2; fill++) { // blocks of each row are counted, then placed
@@ -257,11 +241,7 @@ static const qpc_ssor_kernels kernels[] = {
 };
 
 const qpc_ssor_kernels *qpc_ssor_kernels_of(int32_t set) {
-#if defined(__x86_64__)
-    int32_t widest = __builtin_cpu_supports("avx2") ? 1 : 0;
-#else
-    int32_t widest = 0;
-#endif
+    int32_t widest = qpc_has_avx2() ? 1 : 0;
     return set < 0 ? &kernels[widest] : set <= widest ? &kernels[set] : NULL;
 }
 

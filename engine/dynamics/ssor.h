@@ -22,11 +22,12 @@ typedef struct qpc_ssor_kernels qpc_ssor_kernels; // the sweeps for an instructi
 typedef struct qpc_ssor {
     const qpc_blocks *K;
     const qpc_ssor_kernels *kernels;
-    double *wide;              // (count x 9) D before it is rounded
+    double *wide;              // (count x 9) D of touched positions before it is rounded
     int32_t *touched;          // (count) positions whose D is not K's alone
     int32_t touched_count;
     uint8_t *is_touched;       // (count)
-    float *D, *inverse;        // (count x 12) by rows of 3 and a zero, D^-1 alike; in scaled unknowns
+    const float *D, *inverse;  // (count x 12) by rows of 3 and a zero, D^-1 alike; in scaled unknowns: K's, or with rows own ones
+    float *own_D, *own_inverse;
     float *r, *p, *t, *q, *d;  // (count x 4) three unknowns and a zero
     float *way, *l;            // (count x 4) the direction, t itself without a coarse space; L' of it
     int32_t *start, *column;   // (count + 1), blocks of E left of the diagonal, as those of K
@@ -41,7 +42,7 @@ typedef struct qpc_ssor {
     float *mu;                 // alike, zeros at the end
     bool rows;                 // may have rows
     bool many_steps;           // the last solve took so many that A_c with rows would pay
-    bool started;              // D has K in it
+    bool started;              // the own ones are in use
     bool lost;                 // a direction without curvature was met: K + E is not positive definite
 } qpc_ssor;
 

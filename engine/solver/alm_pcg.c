@@ -178,7 +178,7 @@ static void take_multipliers(pcg *s) {
 static bool is_answer(pcg *s, const qpc_solver_options *options, double *strict) {
     multipliers(s, s->answer);
     qpc_residuals residuals = qpc_work_residuals(s->work, s->x, s->answer, s->r, s->z);
-    if (qpc_work_accepts(&residuals, options, 0.9)) return true;
+    if (qpc_work_accepts(&residuals, options, 1)) return true;
     double part = residuals.stat > 0 ? 0.3 * options->stat_tolerance / residuals.stat : 0.5;
     *strict *= part > 0.5 ? 0.5 : part < 0.02 ? 0.02 : part;
     return false;

@@ -14,6 +14,8 @@
 
 // How far K^-1 b and K^-1 r are solved for where K has no factor.
 static const double LOOSE_SCALE = 0.1, LOOSE_BOUND = 0.01, LOOSE_ESTIMATE = 1e-3;
+// Where bounds that cost nothing are below these they are the answer.
+static const double SMALL = 1e-9, SMALL_COMP = 1e-12;
 enum { LOOSE_STEPS = 24 }; // of conjugate gradients: the bound holds after any number, it is only the wider
 enum { CABLE = 5 }; // half bandwidth that has its loops unrolled
 
@@ -321,19 +323,24 @@ static double by_rough_solves(judge *g, qpc_certificate *out) {
     return sqrt(fabs(square));
 }
 
+/// Whether the crudest bounds do: |r|_{D^-1} for |r|_{K^-1}, |dv|_K for S. Nothing is solved for then.
+static bool by_the_masses(const judge *g, double *ret_left, const qpc_certificate *out) {
+    const double *least = g->qp->sys->least, S = out->scale;
+    double square = 0;
+    if (least == NULL) return false;
+    for (int32_t i = 0; i < g->qp->n; i++) square += g->r[i] * g->r[i] / least[i];
+    *ret_left = sqrt(square);
+    return *ret_left <= SMALL * S && g->prim <= SMALL * S && g->dual <= SMALL * S && g->comp <= SMALL_COMP * S * S;
+}
+
 qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda, qpc_arena *arena,
                        qpc_certificate *ret, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     judge g = {.qp = qp, .dv = dv, .lambda = lambda};
     bool rough = qp->sys->blocks != NULL && !qp->sys->factored;
-    if (rough) qpc_linsys_prepare(qp->sys);
-    qpc_status status = rough ? QPC_OK : qpc_linsys_ensure(qp->sys, err);
-    if (status == QPC_OK && !allocate(&g, arena))
-        status =
-            qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", qp->m);
-    if (status != QPC_OK) {
+    if (!allocate(&g, arena)) {
         qpc_arena_rewind(arena, mark);
-        return status;
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", qp->m);
     }
     qpc_certificate out = {.scale = 1e-140};
     double dv2 = 0;
@@ -345,7 +352,20 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
     invert_diagonal(&g);
     if (energy(dv2) > out.scale) out.scale = energy(dv2);
     look_at_rows(&g, &out);
-    double left = rough ? by_rough_solves(&g, &out) : by_the_factor(&g, &out);
+    double left = 0;
+    if (by_the_masses(&g, &left, &out)) {
+        out.by = QPC_BY_BOUND;
+    } else if (rough) {
+        qpc_linsys_prepare(qp->sys);
+        left = by_rough_solves(&g, &out);
+    } else {
+        qpc_status status = qpc_linsys_ensure(qp->sys, err);
+        if (status != QPC_OK) {
+            qpc_arena_rewind(arena, mark);
+            return status;
+        }
+        left = by_the_factor(&g, &out);
+    }
     out.stat = left / out.scale;
     out.prim = g.prim / out.scale;
     out.dual = g.dual / out.scale;

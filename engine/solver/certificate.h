@@ -6,7 +6,10 @@
 /// comp = sum |lambda_i (c_i - J_i dv)| / S^2, err = stat + sqrt(comp).
 /// natural = max_i |min(c_i - J_i dv, lambda_i kt_i^2)| (equalities: |c_i - J_i dv|), m/s.
 ///
-/// K^-1 comes from the factor. Where K has none (conjugate gradients were enough), z with K z ~ r gives, with
+/// Where such a D as below is known and |r|_{D^-1} >= |r|_{K^-1} and |dv|_K <= S in place of both give stat, prim and dual
+/// <= 1e-9 and comp <= 1e-12, these upper bounds are what is returned (`by` says so): nothing is solved, nothing factored.
+///
+/// Else K^-1 comes from the factor. Where K has none (conjugate gradients were enough), z with K z ~ r gives, with
 /// q = r - K z and a diagonal D such that K - D is positive semidefinite (the masses, qpc_linsys.least),
 ///     |r|^2_{K^-1} = 2 r'z - z'Kz + |q|^2_{K^-1} <= 2 r'z - z'Kz + |q|^2_{D^-1}:
 /// stat is a bound then, `by` says so. Without such a D it is the estimate with |q| neglected, |q| / |r| being

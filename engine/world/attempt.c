@@ -141,6 +141,7 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
         if (rubbing.converged || report->outcome == QPC_OUTCOME_INFEASIBLE) return QPC_OK;
     }
     if (w->rub.missed < 15) w->rub.missed++;
+    w->rub.unmet = true;
     return solve_under_friction(w, id, *qp, options, dv, report, ret_out, err);
 }
 
@@ -198,6 +199,15 @@ static bool asks_of_nobody(const qpc_qp *qp, double tolerance) {
     return false;
 }
 
+/// A contact with a force has a law of friction.
+static bool leaves_friction_out(const qpc_world *w) {
+    if (!w->rubs || w->solver.friction == QPC_FRICTION_OFF) return false;
+    for (int32_t i = 0; i < w->rows.m; i++)
+        if (w->rows.kind[i] == QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0 && qpc_world_law(w, &w->held.data[w->rows.source[i]]).friction > 0.0)
+            return true;
+    return false;
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
 /// attempt (t->contradiction), and a cautious one if limits may give way (t->giving); else they are relaxed.
 static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
@@ -208,6 +218,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     qpc_solver_options options = options_of(w, t, id, start);
     qpc_friction friction = {0};
     w->rub.beta.count = w->rub.row.count = 0;
+    w->rub.unmet = false;
     // Rows that contradict know no law.
     bool smooth = t->gentle || w->rub.contradicts || asks_of_nobody(&qp, options.residual_tolerance);
     bool out = qpc_step_budget_left(w) == 0;
@@ -220,13 +231,15 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
         st = solve_rows(w, id, &qp, &options, dv, &report, &out, err);
     if (st == QPC_OK && out) st = take_as_it_is(w, dv, &report, err);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) w->rub.contradicts = true;
-    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && t->cautious) st = qpc_step_keep_conflict(w, &report, err);
     note_budget(w, t);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && (t->cautious || t->exhausted))
+        st = qpc_step_keep_conflict(w, &report, err);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted) {
         t->giving = t->cautious && qpc_step_conflict_gives(w, &report);
         t->contradiction = !t->cautious || t->giving;
     }
     if (st == QPC_OK && t->contradiction) {
+        if (t->giving) w->rub.contradicts = false; // what comes next is a problem without that contradiction
         qpc_arena_rewind(&w->arena, mark);
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;
@@ -234,6 +247,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     if (st == QPC_OK) st = relax(w, t, id, &qp, &options, dv, &report, &out, err);
     qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
+    if (smooth && leaves_friction_out(w)) w->rub.unmet = true;
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
     // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
     if (report.outcome == QPC_OUTCOME_ITERATION_LIMIT && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;

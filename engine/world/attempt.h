@@ -34,7 +34,8 @@ typedef struct qpc_trial {
     double near;                    // when something first comes within the pass distance, 1 if nothing does
     double excess;                  // energy test: max of both figures over the scale
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
-    double energy_scale, energy_step, energy_drift;
+    double energy_bound;            // S of the test, without driven work
+    double energy_scale, energy_step, energy_drift; // what is reported, with it
     int32_t newton, passes;
     int32_t held_back;              // driven bodies and pins that are not let go all of their way
     double relaxation;
@@ -133,6 +134,8 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t);
 // ---- energy.c ----
 /// Energies at the end of the motion, work, reactions (as impulses) and the test of T6.
 void qpc_trial_test_energy(qpc_world *w, qpc_trial *t);
+/// E+ - E - W of the step and E+ - E0 - W with that energy: over the scale into t; the larger over the bound is returned.
+double qpc_trial_measure_energy(const qpc_world *w, qpc_trial *t, double energy);
 /// The test fails.
 bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t);
 /// The answer is of absurd speed and energy: far above all that moves, falls, is stretched or drives.

@@ -14,6 +14,19 @@ static void spring_of(const qpc_world *w, int32_t spring, qpc_conflict_info *ret
     }
 }
 
+static bool same(const qpc_conflict_info *a, const qpc_conflict_info *b) {
+    return a->kind == b->kind && a->key == b->key && a->body[0] == b->body[0] && a->body[1] == b->body[1] &&
+           a->feature[0] == b->feature[0] && a->feature[1] == b->feature[1];
+}
+
+/// Rows of one pair or spring, in several directions, have one name: whether that of entry `at` is there already. At most
+/// 1,024 entries.
+static bool named_before(const qpc_conflict_info *list, int32_t at) {
+    for (int32_t i = 0; i < at; i++)
+        if (same(&list[i], &list[at])) return true;
+    return false;
+}
+
 qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report, qpc_error *err) {
     int32_t count = qpc_conflict_named(report);
     if (count > w->conflict_info_capacity) {
@@ -22,9 +35,10 @@ qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report,
         w->conflict_info = grown;
         w->conflict_info_capacity = count;
     }
+    int32_t named = 0;
     for (int32_t i = 0; i < count; i++) {
         int32_t row = report->conflict_row[i], source = w->rows.source[row];
-        qpc_conflict_info *out = &w->conflict_info[i];
+        qpc_conflict_info *out = &w->conflict_info[named];
         *out = (qpc_conflict_info){.body = {-1, -1}, .feature = {-1, -1}, .key = w->rows.key[row]};
         if (w->rows.kind[row] == QPC_ROW_CONTACT) {
             const qpc_contact *c = &w->held.data[source];
@@ -35,8 +49,9 @@ qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report,
             out->kind = w->rows.kind[row] == QPC_ROW_STRAIN_MAX ? QPC_CONFLICT_STRAIN_MAX : QPC_CONFLICT_STRAIN_MIN;
             spring_of(w, source, out);
         }
+        named += !named_before(w->conflict_info, named);
     }
-    w->conflict_info_count = count;
+    w->conflict_info_count = named;
     w->report->conflicts = report->conflict_count;
     return QPC_OK;
 }

@@ -2,6 +2,7 @@
 #include "engine/world/attempt.h"
 
 static const double ABSURD_SPEED = 10.0;  // times the fastest thing that explains it
+static const double LEAST_ENERGY = 1e-12; // J, of a scale
 static const double ABSURD_ENERGY = 10.0; // kinetic and elastic, times all the energy there is
 
 /// Impulse of the fixed-point constraint of pin i on its node over the motion: K dv + J'lambda - b there.
@@ -96,13 +97,18 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do. Those of an
     // unsolved QP answer for nothing.
     t->work_pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work));
-    t->energy_scale = w->kinetic_start + t->elastic_most;
-    if (t->height_high > t->height_low) t->energy_scale += weight * (t->height_high - t->height_low);
-    double scale = t->energy_scale > 1e-12 ? t->energy_scale : 1e-12;
+    t->energy_bound = w->kinetic_start + t->elastic_most;
+    if (t->height_high > t->height_low) t->energy_bound += weight * (t->height_high - t->height_low);
+    t->energy_scale = t->energy_bound + fmax(w->work_most, fabs(w->work + t->work));
+    t->excess = qpc_trial_measure_energy(w, t, t->energy);
+}
+
+double qpc_trial_measure_energy(const qpc_world *w, qpc_trial *t, double energy) {
     double gained = t->work + t->work_pushed;
-    t->energy_step = (t->energy - w->energy - gained) / scale;
-    t->energy_drift = (t->energy - w->energy_start - (w->work + w->work_pushed) - gained) / scale;
-    t->excess = fmax(t->energy_step, t->energy_drift);
+    double step = energy - w->energy - gained, drift = energy - w->energy_start - (w->work + w->work_pushed) - gained;
+    t->energy_step = step / fmax(t->energy_scale, LEAST_ENERGY);
+    t->energy_drift = drift / fmax(t->energy_scale, LEAST_ENERGY);
+    return fmax(step, drift) / fmax(t->energy_bound, LEAST_ENERGY);
 }
 
 bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t) {

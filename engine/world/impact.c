@@ -240,14 +240,14 @@ static bool sequential(qpc_world *w, bouncing *b, double part, double rest, doub
 /// E+ - E - W of the step with velocities v, over the tolerance of the energy test.
 static bool gains(const qpc_world *w, qpc_trial *t, const double *v) {
     double kinetic, potential, elastic, energy = qpc_world_energy(w, w->x1, v, &kinetic, &potential, &elastic);
-    double scale = t->energy_scale > 1e-12 ? t->energy_scale : 1e-12, gained = t->work + t->work_pushed;
-    double step = (energy - w->energy - gained) / scale;
-    double drift = (energy - w->energy_start - (w->work + w->work_pushed) - gained) / scale;
-    if (step > QPC_ENERGY_TOLERANCE || drift > QPC_ENERGY_TOLERANCE) return true;
+    double step = t->energy_step, drift = t->energy_drift;
+    if (qpc_trial_measure_energy(w, t, energy) > QPC_ENERGY_TOLERANCE) {
+        t->energy_step = step;
+        t->energy_drift = drift;
+        return true;
+    }
     t->energy = energy;
     t->kinetic = kinetic;
-    t->energy_step = step;
-    t->energy_drift = drift;
     return false;
 }
 

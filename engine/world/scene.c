@@ -25,7 +25,7 @@ static const char *const FRICTION_MODES[] = {"off", "staggered", "exact", NULL};
 static const char *const IMPACT_MODES[] = {"simultaneous", "sequential", NULL};
 static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
 static const char *const LIMIT_KEYS[] = {"kind", "body", "max", "min", NULL};
-static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts", "substeps",
+static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts", "reactions", "substeps",
                                           "diagnostics", "full", "enabled",  NULL};
 static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
 static const char *const STARTS[] = {"refuse", "push-out", NULL};
@@ -260,7 +260,7 @@ static qpc_status read_limit(const qpc_value *map, const char *where, qpc_scene_
 /// The server reads this map; the engine checks it, so that a dry run finds every error.
 static qpc_status check_record(const qpc_value *map, qpc_error *err) {
     static const char *const precisions[] = {"float32", "float64", NULL}, *const policies[] = {"wait", "drop", NULL};
-    static const char *const flags[] = {"contacts", "substeps", "diagnostics", "enabled", NULL};
+    static const char *const flags[] = {"contacts", "reactions", "substeps", "diagnostics", "enabled", NULL};
     char path[MAX_PATH];
     const qpc_value *v;
     int64_t frames;

@@ -17,7 +17,7 @@ typedef struct saved_state {
     qpc_kept_friction *kept;
     int32_t kept_count;
     int32_t warm_count;
-    double warm_h, energy, work, work_pushed, elastic_most, height_low, height_high;
+    double warm_h, energy, work, work_most, work_pushed, elastic_most, height_low, height_high;
 } saved_state;
 
 static void *copy_into(qpc_arena *arena, const void *from, size_t size) {
@@ -46,6 +46,7 @@ static qpc_status save_state(qpc_world *w, saved_state *s, qpc_error *err) {
     s->warm_h = w->warm_h;
     s->energy = w->energy;
     s->work = w->work;
+    s->work_most = w->work_most;
     s->work_pushed = w->work_pushed;
     s->elastic_most = w->elastic_most;
     s->height_low = w->height_low;
@@ -69,6 +70,7 @@ static void restore_state(qpc_world *w, const saved_state *s) {
     w->warm_h = s->warm_h;
     w->energy = s->energy;
     w->work = s->work;
+    w->work_most = s->work_most;
     w->work_pushed = s->work_pushed;
     w->elastic_most = s->elastic_most;
     w->height_low = s->height_low;
@@ -102,7 +104,6 @@ static void count_friction(qpc_world *w, const qpc_qp *qp, double scale) {
     w->report->friction_defect = fmax(w->report->friction_defect, c.defect);
     w->report->sticking = c.sticking;
     w->report->sliding = c.sliding;
-    if (rub->missed > 0) w->report->friction_missed = 1;
 }
 
 /// Positions and forces of the contacts that have a row, for readers.
@@ -191,6 +192,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
     count_certificate(w, t, &certificate);
+    if (w->rub.missed > 0 || w->rub.unmet) w->report->friction_missed = 1;
 
     double *v1 = w->dv_best;
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
@@ -200,7 +202,12 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
         t->work_pushed += energy - t->energy;
         t->energy = energy;
         t->elastic_most = fmax(t->elastic_most, t->elastic);
-    } else if ((st = qpc_step_bounce(w, t, v1, err)) != QPC_OK) return st;
+    } else {
+        qpc_lap(&since, &w->report->ns_certify);
+        st = qpc_step_bounce(w, t, v1, err);
+        qpc_lap(&since, &w->report->ns_solve);
+        if (st != QPC_OK) return st;
+    }
     for (int32_t i = 0; i < 3 * w->moving_count; i++)
         if (!isfinite(w->x1[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "position of node %d is not finite", i / 3);
     if (!qpc_motion_is_proven(w)) w->report->proven = 0;
@@ -212,6 +219,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     for (int32_t i = 3 * w->free_count; i < 3 * w->moving_count; i++) w->v[i] = w->v_frame[i];
     w->energy = t->energy;
     w->work += t->work;
+    w->work_most = fmax(w->work_most, fabs(w->work));
     w->work_pushed += t->work_pushed;
     w->elastic_most = t->elastic_most;
     w->height_low = t->height_low;
@@ -238,6 +246,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->relaxed = fmax(r->relaxed, fmax(t->relaxation, t->given));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
+    if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);
     if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);

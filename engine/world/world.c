@@ -346,9 +346,8 @@ static double smallest_separation(const qpc_scene_def *def) {
     return fmin(2.0 * cable, cable + other);
 }
 
-/// Cloth's K need not be factored to be certified: it is not less than the masses, or 1 where a node is fixed.
+/// K need not be factored to be certified: it is not less than the masses, or 1 where a node is fixed.
 static qpc_status make_floor(qpc_world *w, qpc_error *err) {
-    if (w->sys.kind != QPC_LINSYS_SPARSE) return QPC_OK;
     if ((w->mass_floor = doubles(3 * (int64_t)w->free_count)) == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the masses of %d nodes", w->free_count);
     for (int32_t i = 0; i < 3 * w->free_count; i++) w->mass_floor[i] = w->row_dof[i / 3] < 0 ? 1.0 : w->mass[i / 3];

@@ -57,6 +57,7 @@ typedef struct qpc_rub {
     int32_t sticking, sliding;
     bool contradicts;            // rows of this step did
     int32_t missed;              // solves of this step that did not reach their tolerance
+    bool unmet;                  // the last solve did not, or had to leave friction out
 } qpc_rub;
 
 typedef struct qpc_kept_friction {
@@ -107,7 +108,7 @@ struct qpc_world {
     qpc_rub rub;
     QPC_ARRAY(qpc_kept_friction) kept; // friction of the last solve, sorted by key
     qpc_linsys inertia;        // M, if something bounces
-    double *mass_floor;        // (3 free_count) what K is not less than, kg; sparse K only
+    double *mass_floor;        // (3 free_count) what K is not less than, kg
     QPC_ARRAY(double) bounce;  // impulses of restitution in the last motion, by row, N s; empty: none
 
     // step workspace
@@ -137,6 +138,7 @@ struct qpc_world {
     double time;
     uint64_t hash;
     double energy, energy_start, work, work_pushed, kinetic_start, elastic_most;
+    double work_most; // largest |work| so far, for the scale of reports
     double height_low, height_high; // along -gravity, m
     qpc_contact_info *contact_info;
     int32_t contact_info_count, contact_info_capacity;

@@ -1,4 +1,4 @@
--- One recorded run, user_version 1. Table steps is made beside these, from the caller's columns.
+-- One recorded run, user_version 2. Table steps is made beside these, from the caller's columns.
 CREATE TABLE run( -- one row
     id TEXT NOT NULL PRIMARY KEY,   -- 32 hex digits
     world INTEGER NOT NULL,
@@ -53,6 +53,27 @@ CREATE TABLE contacts(
     record_size INTEGER NOT NULL,   -- bytes of one record
     encoding TEXT NOT NULL,         -- 'zstd'
     data BLOB NOT NULL              -- count records, encoded
+);
+CREATE TABLE reactions(             -- of fixed points; columns as in contacts
+    step INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    record_size INTEGER NOT NULL,
+    encoding TEXT NOT NULL,
+    data BLOB NOT NULL
+);
+CREATE TABLE limit_forces(          -- of strain limits that hold
+    step INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    record_size INTEGER NOT NULL,
+    encoding TEXT NOT NULL,
+    data BLOB NOT NULL
+);
+CREATE TABLE conflicts(             -- rows that contradict each other
+    step INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    record_size INTEGER NOT NULL,
+    encoding TEXT NOT NULL,
+    data BLOB NOT NULL
 );
 CREATE TABLE commands(
     id INTEGER PRIMARY KEY,         -- in the order given

@@ -639,7 +639,7 @@ class Schema(unittest.TestCase):
                               "tolerance": 1e-7, "perturbation": -1, "reach": 1.2,
                               "recovery_speed": 0.1, "friction": "staggered", "friction_tolerance": 1e-6,
                               "impact": "sequential"},
-                   "record": {"enabled": True, "frames": 2, "precision": "float64",
+                   "record": {"enabled": True, "reactions": False, "frames": 2, "precision": "float64",
                               "contacts": False, "diagnostics": True, "substeps": True,
                               "full": "drop"}}
         scene = {

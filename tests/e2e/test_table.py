@@ -114,6 +114,8 @@ class Table(unittest.TestCase):
         self.assertEqual(self.call("server.stats")["frames_dropped"], dropped)  # counted once
         for method in ("run.describe", "run.frames", "run.diagnostics"):
             self.call(method, run=run)
+        self.call("run.details", run=run, step=30)
+        self.call("run.events", run=run)
         self.call("run.list")
         with self.assertRaises(RpcError):
             self.client.call("mesh.delete", sha256=mesh)

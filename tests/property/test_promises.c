@@ -185,7 +185,10 @@ static void strain_limits_give_way_before_contacts_and_pins(void **state) {
         // between one pin and a contact that holds, which then is part of it.
         bool limits[20] = {false}, whole = true, touching = false;
         const qpc_conflict_info *c = qpc_world_conflicts(sim.w.world, &named);
-        assert_int_equal(named, sim.report.conflicts);
+        assert_true(named <= sim.report.conflicts && (named > 0) == (sim.report.conflicts > 0));
+        for (int32_t k = 0; k < named; k++) // each once
+            for (int32_t j = 0; j < k; j++)
+                assert_true(c[k].key != c[j].key || c[k].kind != c[j].kind || c[k].feature[0] != c[j].feature[0]);
         for (int32_t k = 0; k < named; k++)
             if (c[k].kind == QPC_CONFLICT_STRAIN_MAX) {
                 assert_int_equal(c[k].body[0], 1);

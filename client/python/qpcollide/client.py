@@ -393,6 +393,18 @@ class Client:
             first = reply["next"]
         return {name: np.concatenate([page[name] for page in pages]) for name in pages[0]}
 
+    def run_details(self, run, step, fields=None):
+        """What a step of a recorded run left besides: maps of arrays contacts, reactions (forces of
+        fixed points), limit_forces and conflicts (what contradicted), or those of them in fields."""
+        return self.call("run.details", _given(run=run, step=step, fields=fields))
+
+    def run_events(self, run, first=0, last=None, *, page=None):
+        """Events of a recorded run one after the other: maps {step, kind, subject, message}."""
+        while first is not None:
+            reply = self.call("run.events", _given(run=run, **{"from": first}, to=last, limit=page))
+            yield from reply["events"]
+            first = reply["next"]
+
     def stats(self):
         return self.call("server.stats")
 

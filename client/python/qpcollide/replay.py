@@ -22,10 +22,15 @@ import numpy as np
 from . import wire
 
 APPLICATION_ID = 0x51504352  # "QPCR"
-VERSION = 1
+VERSION = 2  # 1: without reactions, limit_forces and conflicts
 CONTACT = np.dtype([("body", "<i4", 2), ("feature", "<i4", 2), ("kind", "<i4"), ("reserved", "<i4"),
                     ("position", "<f8", 3), ("normal", "<f8", 3), ("gap", "<f8"), ("force", "<f8"),
                     ("key", "<u8"), ("friction", "<f8", 3)])
+
+REACTION = np.dtype([("body", "<i4"), ("node", "<i4"), ("force", "<f8", 3)])
+LIMIT_FORCE = np.dtype([("body", "<i4"), ("spring", "<i4"), ("force", "<f8")])
+CONFLICT = np.dtype([("body", "<i4", 2), ("feature", "<i4", 2), ("kind", "<i4"), ("reserved", "<i4"),
+                     ("key", "<u8")])
 
 ReplayFrame = collections.namedtuple("ReplayFrame", "step substep time hash positions")
 
@@ -72,8 +77,9 @@ class Replay:
             version, = self._db.execute("PRAGMA user_version").fetchone()
             if kind != APPLICATION_ID:
                 raise ValueError(f"{path} is not a run file")
-            if version != VERSION:
+            if not 1 <= version <= VERSION:
                 raise ValueError(f"{path} has version {version}; this reader knows {VERSION}")
+            self._version = version
             cursor = self._db.execute("SELECT * FROM run")
             self.facts = dict(zip([column[0] for column in cursor.description], cursor.fetchone()))
             cursor = self._db.execute("SELECT * FROM bodies ORDER BY body")
@@ -171,6 +177,32 @@ class Replay:
                 full[name] = old[name]
             return full
         raise ValueError(f"contacts of {size} bytes; this reader knows {CONTACT.itemsize}")
+
+    def _list(self, table, dtype, step):
+        row = None
+        if self._version >= 2:
+            row = self._db.execute("SELECT count, record_size, encoding, data FROM " + table +
+                                   " WHERE step = ?", (step,)).fetchone()
+        if row is None:
+            return np.zeros(0, dtype)
+        count, size, encoding, data = row
+        if size != dtype.itemsize:
+            raise ValueError(f"{table} of {size} bytes; this reader knows {dtype.itemsize}")
+        return np.frombuffer(_decode(encoding, data, count * size), dtype)
+
+    def reactions(self, step):
+        """Forces of fixed points on their nodes in a step: body, node in it, force in N. Like the next
+        two, empty in files of version 1."""
+        return self._list("reactions", REACTION, step)
+
+    def limit_forces(self, step):
+        """Strain limits that hold in a step: body, spring in it, force in N (below 0: of a minimum)."""
+        return self._list("limit_forces", LIMIT_FORCE, step)
+
+    def conflicts(self, step):
+        """What contradicted in a step. kind: 0 vertex-triangle, 1 edge-edge, 2 maximum and 3 minimum of
+        strain (body and spring first, then -1)."""
+        return self._list("conflicts", CONFLICT, step)
 
     def events(self):
         """(step, kind, message) of what happened besides."""

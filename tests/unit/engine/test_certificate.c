@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#define CHAIN_NODES 40
+#define CHAIN_ROWS 12
+#define CHAIN_ENTRIES 6
+#define CHAIN_SEED 11
+#include "tests/support/chain.h"
+
 static qpc_arena arena;
 static smallqp small;
 
@@ -268,6 +274,75 @@ static void what_is_known_without_a_factor(void **state) {
     }
 }
 
+/// A chain with masses and springs, and a QP over it that dv and lambda solve to round-off.
+static void solved_chain(chain *q, double mass[N], double dv[N], double lambda[ROWS]) {
+    qpc_error err = {0};
+    assert_ok(qpc_linsys_resize(&q->K, N, 5, &err), &err);
+    for (int32_t i = 0; i < N; i++) {
+        mass[i] = 0.5 + 0.4 * uniform();
+        qpc_linsys_add(&q->K, i, i, mass[i]);
+        dv[i] = uniform();
+    }
+    for (int32_t i = 3; i < N; i++) {
+        double k = pow(10, 2 + uniform());
+        qpc_linsys_add(&q->K, i, i, k);
+        qpc_linsys_add(&q->K, i - 3, i - 3, k);
+        qpc_linsys_add(&q->K, i, i - 3, -k);
+    }
+    chain_point(q, ROWS);
+    qpc_linsys_multiply(&q->K, dv, q->b);
+    for (int32_t i = 0; i < ROWS; i++) { // every other row holds
+        double s = 0;
+        lambda[i] = i % 2 == 0 ? 1 + uniform() : 0;
+        for (int32_t k = CHAIN_ENTRIES * i; k < CHAIN_ENTRIES * (i + 1); k++) {
+            q->column[k] = 6 * i + k % CHAIN_ENTRIES;
+            q->value[k] = uniform();
+            s += q->value[k] * dv[q->column[k]];
+            q->b[q->column[k]] += lambda[i] * q->value[k];
+        }
+        chain_close_row(q, i, CHAIN_ENTRIES * (i + 1), s + (i % 2 == 0 ? 0 : 0.1), false);
+    }
+}
+
+/// With a D below K what is solved is certified by a product, in bounds from above; what is not is judged by the factor.
+static void what_is_solved_costs_no_factor(void **state) {
+    (void)state;
+    static chain q;
+    static double mass[N], dv[N], lambda[ROWS];
+    for (int32_t round = 0; round < 20; round++) {
+        solved_chain(&q, mass, dv, lambda);
+        q.K.least = mass;
+        qpc_certificate bound = certify(&q.qp, dv, lambda);
+        assert_int_equal(bound.by, QPC_BY_BOUND);
+        assert_int_equal(q.K.factorizations + q.K.solves, 0);
+        assert_true(bound.stat <= 1e-9 && bound.prim <= 1e-9 && bound.dual <= 1e-9 && bound.comp <= 1e-12);
+        q.K.least = NULL;
+        qpc_certificate exact = certify(&q.qp, dv, lambda);
+        assert_int_equal(exact.by, QPC_BY_FACTOR);
+        assert_true(bound.scale <= exact.scale * (1 + 1e-12));
+        // Both are round-off here, whose size the factor adds to.
+        assert_true(bound.stat * bound.scale >= exact.stat * exact.scale * (1 - 1e-6) - 1e-14);
+        assert_true(bound.prim >= exact.prim && bound.comp >= exact.comp * (1 - 1e-12) && bound.natural == exact.natural);
+        assert_true(bound.active_hash == exact.active_hash && bound.active == exact.active);
+        for (int32_t bend = 0; bend < 3; bend++) { // each of them must not pass by the bound
+            double was = bend == 0 ? dv[7] : bend == 1 ? lambda[0] : lambda[1];
+            if (bend == 0) dv[7] += 1e-6;
+            else if (bend == 1) lambda[0] += 1e-4;
+            else lambda[1] = -1e-3;
+            qpc_certificate off = certify(&q.qp, dv, lambda);
+            q.K.least = mass;
+            qpc_certificate again = certify(&q.qp, dv, lambda);
+            assert_int_equal(again.by, QPC_BY_FACTOR);
+            assert_near(again.stat, off.stat, 0);
+            assert_near(again.scale, off.scale, 0);
+            assert_true(again.stat > 1e-9 || again.prim > 1e-9 || again.dual > 1e-9);
+            q.K.least = NULL;
+            *(bend == 0 ? &dv[7] : bend == 1 ? &lambda[0] : &lambda[1]) = was;
+        }
+        qpc_linsys_fini(&q.K);
+    }
+}
+
 static void nan_never_looks_solved(void **state) {
     (void)state;
     const double l[2] = {0, 0}, x[2] = {1, (double)NAN};
@@ -303,6 +378,7 @@ int main(void) {
         cmocka_unit_test(an_empty_row_counts_as_it_is),
         cmocka_unit_test(both_storages_agree),
         cmocka_unit_test(what_is_known_without_a_factor),
+        cmocka_unit_test(what_is_solved_costs_no_factor),
         cmocka_unit_test(nan_never_looks_solved),
         cmocka_unit_test(out_of_memory_is_reported),
     };

@@ -4,23 +4,11 @@
 #include "engine/solver/solver.h"
 #include "tests/support/check.h"
 
-
-enum { NODES = 40, N = 3 * NODES, ROWS = 60 };
-
-static uint64_t seed = 7;
-static double uniform(void) { // in [-1, 1)
-    seed = seed * 6364136223846793005U + 1442695040888963407U;
-    return (double)(int64_t)(seed >> 11) / (double)(1LL << 52) - 1;
-}
-
-typedef struct chain {
-    qpc_linsys K;
-    qpc_qp qp;
-    double b[N], c[ROWS], value[3 * ROWS];
-    int32_t row_start[ROWS + 1], column[3 * ROWS];
-    uint8_t equality[ROWS], priority[ROWS];
-    uint64_t key[ROWS];
-} chain;
+#define CHAIN_NODES 40
+#define CHAIN_ROWS 60
+#define CHAIN_ENTRIES 3
+#define CHAIN_SEED 7
+#include "tests/support/chain.h"
 
 /// Springs of very different stiffness along a chain; `broken`: node with no spring to the next one.
 static void make_chain(chain *q, int32_t broken) {
@@ -41,8 +29,7 @@ static void make_chain(chain *q, int32_t broken) {
             }
     }
     for (int32_t i = 0; i < N; i++) q->b[i] = uniform();
-    q->qp = (qpc_qp){.n = N, .sys = &q->K, .b = q->b, .row_start = q->row_start, .column = q->column,
-                     .value = q->value, .c = q->c, .equality = q->equality, .priority = q->priority, .key = q->key};
+    chain_point(q, 0);
 }
 
 /// One row on each of these nodes (-1 ends the list), held below c.
@@ -53,11 +40,7 @@ static void put_rows(chain *q, const int32_t *nodes, double c) {
             q->column[at] = 3 * nodes[m] + a;
             q->value[at++] = uniform();
         }
-        q->row_start[m + 1] = at;
-        q->c[m] = c;
-        q->equality[m] = 0;
-        q->priority[m] = 1;
-        q->key[m] = (uint64_t)m;
+        chain_close_row(q, m, at, c, false);
     }
     q->qp.m = m;
 }

@@ -6,22 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { NODES = 150, N = 3 * NODES, ROWS = 420 };
-
-static uint64_t seed = 5;
-static double uniform(void) { // in [-1, 1)
-    seed = seed * 6364136223846793005U + 1442695040888963407U;
-    return (double)(int64_t)(seed >> 11) / (double)(1LL << 52) - 1;
-}
-
-typedef struct chain {
-    qpc_linsys K;
-    qpc_qp qp;
-    double b[N], c[ROWS], value[6 * ROWS];
-    int32_t row_start[ROWS + 1], column[6 * ROWS];
-    uint8_t equality[ROWS], priority[ROWS];
-    uint64_t key[ROWS];
-} chain;
+#define CHAIN_NODES 150
+#define CHAIN_ROWS 420
+#define CHAIN_ENTRIES 6
+#define CHAIN_SEED 5
+#include "tests/support/chain.h"
 
 /// A chain pulled down by b onto a bumpy floor: rows between neighbours, near each other, few of which hold.
 static void make(chain *q, double softness) {
@@ -44,14 +33,10 @@ static void make(chain *q, double softness) {
             q->column[at] = 3 * node + k;
             q->value[at++] = -(k < 3 ? 1 - w : w) * (k % 3 == 1 ? 1 : 0.2 * uniform());
         }
-        q->row_start[i + 1] = at;
-        q->c[i] = 0.3 + 0.2 * uniform() - (i % 60 == 7 ? 0.25 : 0);
-        q->equality[i] = i % 200 == 150;
-        q->priority[i] = 1;
-        q->key[i] = (uint64_t)i;
+        double c = 0.3 + 0.2 * uniform() - (i % 60 == 7 ? 0.25 : 0);
+        chain_close_row(q, i, at, c, i % 200 == 150);
     }
-    q->qp = (qpc_qp){.n = N, .m = ROWS, .sys = &q->K, .b = q->b, .row_start = q->row_start, .column = q->column,
-                     .value = q->value, .c = q->c, .equality = q->equality, .priority = q->priority, .key = q->key};
+    chain_point(q, ROWS);
     assert_ok(qpc_linsys_ensure(&q->K, &err), &err);
 }
 

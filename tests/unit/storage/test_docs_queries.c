@@ -89,7 +89,7 @@ static void record_a_run(const char *folder, char path[400]) {
         assert_ok(qpc_record_step(step, &report, COLUMNS, &r, &err), &err);
         push(run, r);
         uint8_t contacts[8 * 96] = {0};
-        assert_ok(qpc_record_contacts(step, contacts, (int32_t)(step % 9), 96, &r, &err), &err);
+        assert_ok(qpc_record_list(QPC_LIST_CONTACTS, step, contacts, (int32_t)(step % 9), 96, &r, &err), &err);
         push(run, r);
     }
     assert_ok(qpc_record_event(60, "fail-safe", "group of node 4 cut to 0.4", &r, &err), &err);

@@ -318,10 +318,14 @@ static void contacts_commands_and_events_come_back(void **state) {
     uint8_t blob[96 * 5];
     for (size_t i = 0; i < sizeof blob; i++) blob[i] = (uint8_t)(i * 7);
     qpc_record *r = NULL;
-    assert_ok(qpc_record_contacts(4, blob, 5, 96, &r, &err), &err);
+    assert_ok(qpc_record_list(QPC_LIST_CONTACTS, 4, blob, 5, 96, &r, &err), &err);
     assert_ok(qpc_writer_push(run, r, true, &err), &err);
-    assert_ok(qpc_record_contacts(5, NULL, 0, 96, &r, &err), &err);
+    assert_ok(qpc_record_list(QPC_LIST_CONTACTS, 5, NULL, 0, 96, &r, &err), &err);
     assert_ok(qpc_writer_push(run, r, true, &err), &err);
+    for (int32_t i = 1; i < QPC_LIST_COUNT; i++) {
+        assert_ok(qpc_record_list((qpc_run_list)i, 4, blob + i, i, 8, &r, &err), &err);
+        assert_ok(qpc_writer_push(run, r, true, &err), &err);
+    }
     assert_ok(qpc_record_command(4, "world.control", "{\"forces\":[]}", &r, &err), &err);
     assert_ok(qpc_writer_push(run, r, true, &err), &err);
     assert_ok(qpc_record_command(2, "world.step", "{\"n\":\"\xc3\xa9\"}", &r, &err), &err);
@@ -335,15 +339,21 @@ static void contacts_commands_and_events_come_back(void **state) {
     void *out = NULL;
     int32_t count = -1;
     size_t size = 0;
-    assert_ok(qpc_reader_contacts(reader, 4, &out, &count, &size, &err), &err);
+    assert_ok(qpc_reader_list(reader, QPC_LIST_CONTACTS, 4, &out, &count, &size, &err), &err);
     assert_true(count == 5 && size == 96);
     assert_memory_equal(out, blob, sizeof blob);
     qpc_free(out);
-    assert_ok(qpc_reader_contacts(reader, 5, &out, &count, &size, &err), &err);
+    assert_ok(qpc_reader_list(reader, QPC_LIST_CONTACTS, 5, &out, &count, &size, &err), &err);
     assert_int_equal(count, 0);
     qpc_free(out);
-    assert_fails(qpc_reader_contacts(reader, 6, &out, &count, &size, &err), QPC_ERR_NOT_FOUND, &err,
-                 "step 6");
+    assert_fails(qpc_reader_list(reader, QPC_LIST_CONTACTS, 6, &out, &count, &size, &err), QPC_ERR_NOT_FOUND, &err,
+                 "no contacts are stored for step 6");
+    for (int32_t i = 1; i < QPC_LIST_COUNT; i++) { // each in a table of its own
+        assert_ok(qpc_reader_list(reader, (qpc_run_list)i, 4, &out, &count, &size, &err), &err);
+        assert_true(count == i && size == 8);
+        assert_memory_equal(out, blob + i, 8 * (size_t)i);
+        qpc_free(out);
+    }
     texts t = {0};
     assert_ok(qpc_reader_commands(reader, 0, 100, collect, &t, &err), &err);
     assert_string_equal(t.all,
@@ -475,7 +485,7 @@ static void records_survive_failing_allocations(void **state) {
                  "-1");
     assert_fails(qpc_record_frame(1, -1, 0, 0, x, 50 * 1000 * 1000, QPC_F64, &r, &err),
                  QPC_ERR_LIMIT, &err, "fit a row");
-    assert_fails(qpc_record_contacts(1, x, 1, 0, &r, &err), QPC_ERR_INVALID, &err, "0 bytes");
+    assert_fails(qpc_record_list(QPC_LIST_CONTACTS, 1, x, 1, 0, &r, &err), QPC_ERR_INVALID, &err, "0 bytes");
 }
 
 static void opening_a_run_survives_failing_allocations(void **state) {
