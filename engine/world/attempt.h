@@ -24,6 +24,8 @@ typedef struct qpc_trial {
     bool loose;                     // the next QP is only a way to another
     bool exhausted;                 // the budget of the step is used up: no further tries either
     bool contradiction;             // rows of a bold attempt exclude each other
+    bool walls;                     // contacts alone contradict
+    bool squeezed;                  // what hits added contradicts again after rows gave way
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
     bool absurd;                    // or the answer makes no sense
