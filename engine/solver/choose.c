@@ -1,5 +1,6 @@
 /// The solver table. The rule of `auto` is in auto.c. Runs on the worker in the world.
 #include "engine/solver/condense.h"
+#include "engine/solver/glance.h"
 #include "engine/solver/screen.h"
 #include "engine/solver/work.h"
 
@@ -150,12 +151,29 @@ static qpc_status solve_condensed(qpc_solver_id id, const qpc_qp *qp, const qpc_
     return status;
 }
 
+/// Two rows that leave no room between them: told without an engine. dv is the guess then, or nothing.
+static qpc_status solve_at_sight(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena, double *dv,
+                                 qpc_solver_report *report, bool *ret_done, qpc_error *err) {
+    *ret_done = false;
+    if (!options->at_sight || (id != QPC_SOLVER_AUTO && id != QPC_SOLVER_ACTIVE_SET)) return QPC_OK;
+    int32_t row[2];
+    qpc_status status = qpc_glance(qp, options->residual_tolerance, arena, row, ret_done, err);
+    if (status != QPC_OK || !*ret_done) return status;
+    if (options->start == NULL) memset(dv, 0, (size_t)qp->n * sizeof *dv);
+    else if (options->start != dv) memcpy(dv, options->start, (size_t)qp->n * sizeof *dv);
+    *report = (qpc_solver_report){.engine = QPC_SOLVER_ACTIVE_SET, .outcome = QPC_OUTCOME_INFEASIBLE, .conflict_count = 2};
+    report->conflict_row[0] = row[0];
+    report->conflict_row[1] = row[1];
+    return QPC_OK;
+}
+
 qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options,
                      qpc_arena *arena, double *dv, double *lambda, qpc_solver_report *report,
                      qpc_error *err) {
     bool done = false;
     qpc_solver_report screened, all;
-    qpc_status status = qpc_screen(id, qp, options, arena, solve_condensed, dv, lambda, &screened, &done, err);
+    qpc_status status = solve_at_sight(id, qp, options, arena, dv, &screened, &done, err);
+    if (status == QPC_OK && !done) status = qpc_screen(id, qp, options, arena, solve_condensed, dv, lambda, &screened, &done, err);
     if (status == QPC_OK && !done) {
         qpc_solver_options left = *options;
         if (left.max_iterations > 0) left.max_iterations -= screened.iterations < left.max_iterations ? screened.iterations : left.max_iterations - 1;

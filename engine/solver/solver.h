@@ -40,6 +40,7 @@ typedef struct qpc_solver_options {
     int32_t max_iterations;     // 0: the solver's own bound
     double perturbation;        // augmented-cg: L; > 0 absolute, < 0 relative to the Delassus diagonal
     const double *start;        // (n) a guess of dv, or NULL; may be dv itself. Engines may go without
+    bool at_sight;              // rows that contradict are told as soon as that is seen: there is no last iterate then
     bool exact;                 // iterate to stat, prim <= 1e-9 and comp <= 1e-12 whatever the tolerances
 } qpc_solver_options;
 qpc_solver_options qpc_solver_options_default(void);

@@ -17,6 +17,7 @@ static const double SETTLING = 0.7;          // changes of dv that fall faster a
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
+static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
@@ -184,6 +185,8 @@ static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc
     options.stat_tolerance = STAT_TOLERANCE;
     options.perturbation = w->solver.perturbation;
     options.start = start;
+    // Of rows that contradict nothing is taken over: this attempt ends, or they give way.
+    options.at_sight = !t->cautious || (w->solver.budget <= 0 && t->relaxations + 2 <= MOST_RELAXATIONS);
     if (t->loose) {
         options.residual_tolerance *= has_cloth(w) ? LOOSE : LOOSE_CABLES;
         options.stat_tolerance *= has_cloth(w) ? LOOSE : LOOSE_CABLES;
@@ -206,6 +209,13 @@ static bool leaves_friction_out(const qpc_world *w) {
         if (w->rows.kind[i] == QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0 && qpc_world_law(w, &w->held.data[w->rows.source[i]]).friction > 0.0)
             return true;
     return false;
+}
+
+/// The proof needs no strain limit, which would give way first.
+static bool contacts_alone(const qpc_world *w, const qpc_solver_report *report) {
+    for (int32_t k = 0; k < qpc_conflict_named(report); k++)
+        if (w->rows.kind[report->conflict_row[k]] != QPC_ROW_CONTACT) return false;
+    return true;
 }
 
 /// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
@@ -244,6 +254,14 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;
     }
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) t->walls = contacts_alone(w, &report);
+    // Hits of a motion whose rows gave way contradict once more: it is between two walls. It stands as it was.
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && t->walls && t->relaxed && t->passes > 0 && !t->exhausted) {
+        t->squeezed = t->last_pass = true;
+        qpc_arena_rewind(&w->arena, mark);
+        qpc_lap(&since, &w->report->ns_solve);
+        return QPC_OK;
+    }
     if (st == QPC_OK) st = relax(w, t, id, &qp, &options, dv, &report, &out, err);
     qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
@@ -251,6 +269,8 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
     // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
     if (report.outcome == QPC_OUTCOME_ITERATION_LIMIT && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
+    // Nor are hits collected of an answer that is none, between rows that left each other no more than a hair.
+    if (t->relaxed && report.outcome != QPC_OUTCOME_OPTIMAL) t->last_pass = true;
     note_budget(w, t);
     t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
     for (int32_t i = 0; i < 3 * w->free_count; i++)
@@ -450,6 +470,23 @@ static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
     return QPC_OK;
 }
 
+/// The QP with hits in it. If that squeezes, the motion and its multipliers stay what they were.
+static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    size_t n = 3 * (size_t)w->free_count * sizeof(double), m = (size_t)w->rows.m * sizeof(double);
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    double *lambda = qpc_arena_alloc(&w->arena, m);
+    if (lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", w->rows.m);
+    memcpy(lambda, w->rows.lambda, m);
+    memcpy(w->dv_try, w->dv, n);
+    qpc_status st = solve(w, t, w->dv_try, w->dv, err);
+    if (t->squeezed) {
+        memcpy(w->dv, w->dv_try, n);
+        memcpy(w->rows.lambda, lambda, m);
+    }
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}
+
 /// Continuous detection of x -> x1: append what is hit, solve again, until nothing is new. *ret_clean: the
 /// last detection found nothing at all.
 static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error *err) {
@@ -468,7 +505,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
         t->passes++;
-        if ((st = solve(w, t, w->dv, w->dv, err)) != QPC_OK || t->contradiction) return st;
+        if ((st = solve_hits(w, t, err)) != QPC_OK || t->contradiction) return st;
         place_end(w, t->h, w->dv);
     }
 }
@@ -480,7 +517,7 @@ static qpc_status accept_relaxed(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_status st = qpc_detect_minimum_gap(w->detector, w->x1, &after, err);
     if (st != QPC_OK || after >= QPC_ACCEPT_FACTOR) return st;
     st = qpc_detect_minimum_gap(w->detector, w->x, &before, err);
-    t->impact = st == QPC_OK && after < 0.99 * before;
+    t->impact = st == QPC_OK && after < before * (1.0 - RELAXED_APPROACH * t->h / w->dt);
     return st;
 }
 
@@ -495,7 +532,8 @@ static qpc_status accept(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err)
     qpc_lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
     t->impact = t->impact || w->probe.count > 0;
-    return QPC_OK;
+    if (t->squeezed && !t->impact) st = qpc_motion_test(w, QPC_PASS_FACTOR, NULL, err); // what it is squeezed by
+    return st;
 }
 
 static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {

@@ -26,6 +26,8 @@ typedef struct qpc_trial {
     bool exhausted;                 // the budget of the step is used up: no further tries either
     bool contradiction;             // rows exclude each other, and the attempt is given up
     bool giving;                    // since now more limits give way
+    bool walls;                     // contacts alone contradict
+    bool squeezed;                  // what hits added contradicts again after rows gave way
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
     bool absurd;                    // or the answer makes no sense

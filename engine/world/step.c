@@ -270,14 +270,17 @@ static qpc_status commit_cut(qpc_world *w, qpc_trial *t, qpc_error *err) {
 }
 
 /// Hold back what drives bodies into the impacts of the last attempt, more from round to round; in the last one
-/// nothing is pushed out either, so that to stand still satisfies every row.
-static qpc_status attempt_held_back(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    for (int32_t round = 0; round < QPC_HOLD_ROUNDS && (t->impact || t->doubtful); round++) {
+/// nothing is pushed out either, so that to stand still satisfies every row. early: before smaller steps are tried, also where
+/// a motion only squeezes; not at all if nothing can be held back.
+static qpc_status attempt_held_back(qpc_world *w, qpc_trial *t, bool early, qpc_error *err) {
+    bool any = !early;
+    for (int32_t round = 0; round < QPC_HOLD_ROUNDS && (t->impact || t->doubtful || (early && t->squeezed)); round++) {
         bool last = round == QPC_HOLD_ROUNDS - 1;
         int32_t count = 0;
-        qpc_status st = t->impact ? qpc_failsafe_hold(w, round, &count, err) : QPC_OK;
+        qpc_status st = t->impact || t->squeezed ? qpc_failsafe_hold(w, round, &count, err) : QPC_OK;
         if (st != QPC_OK) return st;
-        if (count == 0 && !last) continue;
+        any = any || count > 0;
+        if (count == 0 && !(last && any)) continue;
         if ((st = qpc_trial_attempt_cautiously(w, t, last, err)) != QPC_OK) return st;
     }
     return QPC_OK;
@@ -369,8 +372,9 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
     st = qpc_trial_attempt(w, &t, err);
-    // Orders that contradicted before and still do: smaller steps would not help.
-    if (st == QPC_OK && t.impact && !t.exhausted && lags(w)) st = attempt_held_back(w, &t, err);
+    // Orders that contradicted before and still do, or that rows gave way to: smaller steps would not help.
+    if (st == QPC_OK && !t.exhausted && (t.squeezed || (t.impact && (t.walls || lags(w)))))
+        st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);
     // An unsolved QP that gains energy: the same.
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && (t.impact || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
@@ -384,7 +388,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         return st;
     }
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
-    if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, err);
+    if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
     if (st == QPC_OK && t.exhausted && (t.absurd || qpc_trial_gains(w, &t))) st = slow_down(w, &t, err);
     else if (st == QPC_OK && t.absurd) stand_still(w, &t);
     if (st == QPC_OK) {
