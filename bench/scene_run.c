@@ -59,11 +59,13 @@ static void finish(bench_scene_figures *f, double *ms, const qpc_watched *w) {
 
 static void print_step(const qpc_step_report *r, const qpc_watched *w) {
     printf("  %lld: %.1f ms (detect %.1f solve %.1f certify %.1f) rows %lld active %lld newton %lld passes %lld halvings %lld outcome "
-           "%lld engine %lld iterations %lld factors %lld fallbacks %lld gap %.4f penetration %.4f speed %.2e\n",
+           "%lld engine %lld iterations %lld factors %lld fallbacks %lld gap %.4f penetration %.4f speed %.2e; sticking %lld sliding "
+           "%lld missed %lld natural %.1e\n",
            (long long)r->step, 1e-6 * (double)r->ns_total, 1e-6 * (double)r->ns_detect, 1e-6 * (double)r->ns_solve,
            1e-6 * (double)r->ns_certify, (long long)r->rows, (long long)r->active, (long long)r->newton, (long long)r->passes,
            (long long)r->halvings, (long long)r->outcome, (long long)r->engine, (long long)r->solver_iterations,
-           (long long)r->factorizations, (long long)r->fallbacks, r->min_gap, w->found.worst_penetration, r->max_speed);
+           (long long)r->factorizations, (long long)r->fallbacks, r->min_gap, w->found.worst_penetration, r->max_speed, (long long)r->sticking,
+           (long long)r->sliding, (long long)r->friction_missed, r->friction_natural);
     (void)fflush(stdout);
 }
 

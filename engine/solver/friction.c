@@ -7,12 +7,21 @@
 /// from the arena.
 #include "engine/solver/friction_chain.h"
 #include "engine/solver/friction_set.h"
+#include "engine/solver/friction_sparse.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { STAGGER_CAP = 50, ROUNDS = 60, CHAIN_STEPS = 300, DENSE_AFTER = 120 };
+enum {
+    STAGGER_CAP = 50,
+    ROUNDS = 60,
+    CHAIN_STEPS = 300,
+    SPARSE_STEPS = 80,        // those that take more go to dense matrices, if few enough push
+    DENSE_AFTER = 120,        // unknowns that dense matrices may have where a chain was not solved,
+    DENSE_AFTER_SPARSE = 600, // and where K is no band
+};
+static const double DENSE_OPERATIONS = 1e9; // of their factorisations
 static const double STILL = 1e-14;
 
 typedef struct friction_job {
@@ -22,6 +31,7 @@ typedef struct friction_job {
     const qpc_solver_options *options;
     double tolerance;
     int32_t most, total; // 0: no bound
+    bool after;          // what is not dense has been tried
     qpc_arena *arena;
     qpc_friction_set set;
     double *dv, *lambda, *beta; // the iterate
@@ -265,6 +275,10 @@ static qpc_status solve_set(friction_job *job, double *r, double *ret_norm, doub
     int32_t steps = job->most > 0 ? job->most - job->found.newton - job->found.outers : 0;
     if (job->most > 0 && steps <= 0) steps = 1;
     if (job->total > 0 && (steps <= 0 || left(job) < steps)) steps = left(job);
+    if (job->after && job->most > 0) {
+        double bound = 1 + DENSE_OPERATIONS / (1 + (double)n * (double)n * (double)n / 3);
+        if (bound < steps) steps = (int32_t)bound;
+    }
     int32_t outers = 0, newton = 0;
     status = qpc_cone_solve(&p, job->tolerance, steps, job->arena, r, ret_norm, &outers, &newton, err);
     job->found.outers += outers;
@@ -320,24 +334,34 @@ static qpc_status chain(friction_job *job, qpc_error *err) {
     return status;
 }
 
-static qpc_status exact(friction_job *job, qpc_error *err) {
+/// Unknowns that dense matrices would have.
+static int64_t pushing(const friction_job *job) {
+    int64_t count = 0;
+    for (int32_t i = 0; i < job->qp->m; i++) count += job->qp->equality[i] || job->lambda[i] > 0;
+    return 3 * count;
+}
+
+/// Where K has any pattern: in memory linear in the rows.
+static qpc_status sparse(friction_job *job, const double *start, qpc_error *err) {
+    int32_t most = pushing(job) > DENSE_AFTER_SPARSE ? CHAIN_STEPS : SPARSE_STEPS;
+    if (job->most > 0 && job->most < most) most = job->most;
+    if (left(job) < most) most = left(job);
+    qpc_status status = qpc_friction_sparse_solve(job->qp, job->friction, job->tolerance, most, start, job->arena, job->dv,
+                                                  job->lambda, job->beta, &job->report, &job->found, err);
+    job->found.iterations = job->found.newton;
+    return status;
+}
+
+/// The rows that push, condensed; those outside that are violated then are pulled in, until none is.
+static qpc_status dense(friction_job *job, qpc_error *err) {
     const qpc_qp *qp = job->qp;
-    qpc_status status = qpc_linsys_ensure(qp->sys, err);
     double *r = qpc_arena_array(job->arena, 3 * (size_t)qp->m, sizeof *r), norm = 0, scale = 1;
+    if (r == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
+    qpc_status status = qpc_linsys_ensure(qp->sys, err);
+    if (status == QPC_OK) status = qpc_friction_set_init(&job->set, qp, job->friction, job->arena, err);
     if (status != QPC_OK) return status;
-    if (r == NULL)
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    bool banded = qpc_friction_chain_pays(qp, job->friction), warm = banded || any_push(job);
-    if (!warm) status = solve_without(job, err);
-    if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
-    if (banded) {
-        status = chain(job, err);
-        if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
-    }
     for (int32_t i = 0; i < qp->m; i++)
         if (qp->equality[i] || job->lambda[i] > 0) qpc_friction_set_add(&job->set, i);
-    if (job->found.newton > 0 && job->most > 0 && (job->set.size > DENSE_AFTER || job->found.newton >= job->most))
-        return alone(job, warm, err);
     for (int32_t round = 0; round < ROUNDS && left(job) > 1; round++) {
         job->found.iterations = round + 1 + job->found.newton + job->found.outers;
         status = qpc_friction_set_condense(&job->set, job->arena, err);
@@ -351,12 +375,37 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
         qpc_friction_set_motion(&job->set, r, job->rhs, job->dv);
         qpc_friction_set_report(&job->set, job->dv, r, &job->found);
         if (pull_in(job, 1e-3 * job->tolerance * scale) == 0) break;
+        if (job->after && job->set.size > 2 * DENSE_AFTER_SPARSE) break;
         if (job->most > 0 && job->found.newton + job->found.outers >= job->most) break; // all it was given
     }
-    return alone(job, warm, err);
+    return QPC_OK;
+}
+
+static qpc_status exact(friction_job *job, qpc_error *err) {
+    const qpc_qp *qp = job->qp;
+    qpc_friction_path path = qpc_friction_choose(qp, job->friction);
+    bool meshed = path == QPC_FRICTION_BY_SPARSE, banded = path == QPC_FRICTION_BY_CHAIN, warm = banded || any_push(job);
+    qpc_status status = meshed ? QPC_OK : qpc_linsys_ensure(qp->sys, err);
+    if (status == QPC_OK && !warm) status = solve_without(job, err);
+    if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
+    if (banded || meshed) {
+        status = banded ? chain(job, err) : sparse(job, warm ? job->options->start : job->dv, err);
+        if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
+        job->after = true;
+    }
+    bool bounded = meshed || job->most > 0, large = pushing(job) > (meshed ? DENSE_AFTER_SPARSE : DENSE_AFTER);
+    bool spent = job->most > 0 && job->found.newton >= job->most;
+    if (!(job->after && bounded && (large || spent))) status = dense(job, err);
+    return status == QPC_OK ? alone(job, warm, err) : status;
 }
 
 // ---- entry ----
+
+qpc_friction_path qpc_friction_choose(const qpc_qp *qp, const qpc_friction *friction) {
+    return qpc_friction_chain_pays(qp, friction)    ? QPC_FRICTION_BY_CHAIN
+           : qpc_friction_sparse_pays(qp, friction) ? QPC_FRICTION_BY_SPARSE
+                                                    : QPC_FRICTION_BY_DENSE;
+}
 
 static bool prepare(friction_job *job, const double *lambda, const double *beta) {
     size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
@@ -380,8 +429,14 @@ static qpc_status run(friction_job *job, qpc_friction_mode mode, double *best_dv
                       double *best_lambda, double *best_beta, qpc_error *err) {
     size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
     qpc_status status;
+    if (mode == QPC_FRICTION_STAGGERED && qpc_friction_choose(job->qp, job->friction) == QPC_FRICTION_BY_SPARSE &&
+        3 * job->friction->count > DENSE_AFTER_SPARSE) {
+        mode = QPC_FRICTION_EXACT; // alternations need dense matrices
+        job->most = 0;
+    }
     if (mode == QPC_FRICTION_STAGGERED) {
         status = qpc_linsys_ensure(job->qp->sys, err);
+        if (status == QPC_OK) status = qpc_friction_set_init(&job->set, job->qp, job->friction, job->arena, err);
         return status == QPC_OK ? stagger(job, best_dv, best_lambda, best_beta, err) : status;
     }
     status = mode == QPC_FRICTION_EXACT ? exact(job, err) : solve_without(job, err);
@@ -417,8 +472,6 @@ qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_fric
             !prepare(&job, lambda, beta))
             status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     }
-    if (status == QPC_OK && mode != QPC_FRICTION_OFF)
-        status = qpc_friction_set_init(&job.set, qp, friction, arena, err);
     if (status == QPC_OK) status = run(&job, mode, best_dv, best_lambda, best_beta, err);
     if (status == QPC_OK) {
         bool rows_hold = job.report.outcome != QPC_OUTCOME_INFEASIBLE;

@@ -58,6 +58,14 @@ qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_fric
                               double *dv, double *lambda, double *beta, qpc_solver_report *report,
                               qpc_friction_report *friction_report, qpc_error *err);
 
+/// The way an exact solve of a QP goes, by its form alone (docs/theory-friction.md has the rule).
+typedef enum qpc_friction_path {
+    QPC_FRICTION_BY_CHAIN,  // K is banded: linear time (friction_chain.h)
+    QPC_FRICTION_BY_SPARSE, // any other K and more than a few contacts: linear memory (friction_sparse.h)
+    QPC_FRICTION_BY_DENSE,  // what pushes condensed to dense matrices (friction_set.h)
+} qpc_friction_path;
+qpc_friction_path qpc_friction_choose(const qpc_qp *qp, const qpc_friction *friction);
+
 /// The algebraic form, u = W r + q, per contact (N, T1, T2): r in the cone of mu, u_N >= 0, r_N u_N
 /// = 0, r_T opposite to u_T with |r_T| = mu r_N when sliding. W (3 count x 3 count) by rows, need
 /// not be symmetric to the last bit. r: warm start in (zeros: none), solution out.

@@ -38,32 +38,9 @@ static int32_t span_of(const int32_t *column, int32_t from, int32_t to) {
     return to > from ? column[to - 1] - column[from] : 0;
 }
 
-/// Columns of row i and of its tangents, ascending; -1: more than there is room for.
-static int32_t columns_of(const qpc_qp *qp, const qpc_friction *f, int32_t i, int32_t contact, int32_t *ret) {
-    int32_t count = qp->row_start[i + 1] - qp->row_start[i];
-    if (count > QPC_CHAIN_COLUMNS) return -1;
-    memcpy(ret, qp->column + qp->row_start[i], (size_t)count * sizeof *ret);
-    if (contact < 0) return count;
-    for (int32_t k = f->start[2 * contact]; k < f->start[2 * contact + 2]; k++) {
-        int32_t at = 0;
-        while (at < count && ret[at] < f->column[k]) at++;
-        if (at < count && ret[at] == f->column[k]) continue;
-        if (count == QPC_CHAIN_COLUMNS) return -1;
-        memmove(ret + at + 1, ret + at, (size_t)(count - at) * sizeof *ret);
-        ret[at] = f->column[k];
-        count++;
-    }
-    return count;
-}
-
 bool qpc_friction_chain_pays(const qpc_qp *qp, const qpc_friction *friction) {
     if (qp->sys->kind != QPC_LINSYS_BAND || qp->sys->bandwidth > BAND_MOST || 3 * friction->count < LEAST_UNKNOWNS) return false;
-    int32_t column[QPC_CHAIN_COLUMNS];
-    for (int32_t i = 0; i < qp->m; i++)
-        if (columns_of(qp, friction, i, -1, column) < 0) return false;
-    for (int32_t k = 0; k < friction->count; k++)
-        if (columns_of(qp, friction, friction->row[k], k, column) < 0) return false;
-    return true;
+    return qpc_friction_blocks_fit(qp, friction);
 }
 
 static bool allocate(qpc_chain *c) {
@@ -102,10 +79,10 @@ static void invert_band(qpc_chain *c) {
 }
 
 /// h K^-1 h' of a block, by the band of K^-1 or by solves.
-static void compliance(qpc_chain *c, const qpc_chain_block *b, double W[9]) {
+static void compliance(qpc_chain *c, const qpc_friction_block *b, double W[9]) {
     const qpc_linsys *sys = c->qp->sys;
     int32_t w = sys->bandwidth, count = b->columns;
-    double part[QPC_CHAIN_COLUMNS][QPC_LINSYS_BLOCK] = {{0}};
+    double part[QPC_BLOCK_COLUMNS][QPC_LINSYS_BLOCK] = {{0}};
     if (span_of(b->column, 0, count) <= w) {
         for (int32_t k = 0; k < count; k++)
             for (int32_t l = 0; l < count; l++) {
@@ -129,92 +106,44 @@ static void compliance(qpc_chain *c, const qpc_chain_block *b, double W[9]) {
         }
 }
 
-static void spread(qpc_chain_block *b, int32_t line, double sign, const int32_t *column, const double *value, int32_t count) {
-    for (int32_t k = 0, at = 0; k < count; k++) {
-        while (b->column[at] != column[k]) at++;
-        b->h[line][at] += sign * value[k];
-    }
-}
-
 static void make_block(qpc_chain *c, int32_t i, int32_t contact, const double *lambda, const double *beta) {
-    const qpc_qp *qp = c->qp;
-    const qpc_friction *f = c->friction;
-    qpc_chain_block *b = c->blocks + i;
-    *b = (qpc_chain_block){.contact = contact, .size = contact >= 0 ? 3 : 1};
-    b->kind = qp->equality[i] ? QPC_BLOCK_FREE : contact >= 0 ? QPC_BLOCK_CONTACT : QPC_BLOCK_HALF_LINE;
-    b->columns = columns_of(qp, f, i, contact, b->column);
-    b->far = span_of(b->column, 0, b->columns) > c->w;
-    b->mu = contact >= 0 ? f->mu[contact] : 0;
-    b->offset[0] = qp->c[i];
-    spread(b, 0, -1, qp->column + qp->row_start[i], qp->value + qp->row_start[i], qp->row_start[i + 1] - qp->row_start[i]);
-    for (int32_t a = 1; a < b->size; a++) {
-        int32_t t = 2 * contact + a - 1;
-        b->offset[a] = f->u0[t];
-        spread(b, a, 1, f->column + f->start[t], f->value + f->start[t], f->start[t + 1] - f->start[t]);
-    }
+    qpc_friction_block *b = c->blocks + i;
     double W[9];
+    qpc_friction_block_make(c->qp, c->friction, i, contact, b);
+    b->far = span_of(b->column, 0, b->columns) > c->w;
     compliance(c, b, W);
-    b->root = sqrt(qpc_cone_rho(b->size, W, b->size));
-    b->x[0] = lambda[i] / b->root;
-    for (int32_t a = 1; a < b->size; a++) b->x[a] = -beta[2 * contact + a - 1] / b->root;
-    for (int32_t a = 0; a < b->size; a++) {
-        b->offset[a] *= b->root;
-        for (int32_t k = 0; k < b->columns; k++) b->h[a][k] *= b->root;
-    }
+    qpc_friction_block_scale(b, W, lambda[i], beta);
 }
 
 // ---- the iterate ----
-
-void qpc_chain_velocity(const qpc_chain_block *b, const double *dv, double *ret) {
-    for (int32_t a = 0; a < b->size; a++) {
-        double sum = 0;
-        for (int32_t k = 0; k < b->columns; k++) sum += b->h[a][k] * dv[b->column[k]];
-        ret[a] = sum;
-    }
-}
-
-void qpc_chain_push(const qpc_chain_block *b, const double *d, double *rhs) {
-    for (int32_t a = 0; a < b->size; a++)
-        for (int32_t k = 0; d[a] != 0 && k < b->columns; k++) rhs[b->column[k]] += d[a] * b->h[a][k];
-}
-
-double qpc_chain_map(qpc_chain *c) {
-    double sum = 0, z[3];
-    for (int32_t i = 0; i < c->qp->m; i++) {
-        qpc_chain_block *b = c->blocks + i;
-        b->state = qpc_natural_block(b->kind, b->mu, b->x, b->y, z, b->f);
-        for (int32_t a = 0; a < b->size; a++) sum += b->f[a] * b->f[a];
-    }
-    return isfinite(sum) ? sqrt(sum) : DBL_MAX;
-}
 
 /// dv = K^-1 (b + H'x) with one refinement, y of all blocks from it, and their map.
 static void settle(qpc_chain *c) {
     const qpc_qp *qp = c->qp;
     size_t n = (size_t)qp->n;
     memcpy(c->rhs, qp->b, n * sizeof *c->rhs);
-    for (int32_t i = 0; i < qp->m; i++) qpc_chain_push(c->blocks + i, c->blocks[i].x, c->rhs);
+    for (int32_t i = 0; i < qp->m; i++) qpc_friction_block_push(c->blocks + i, c->blocks[i].x, c->rhs);
     qpc_linsys_solve(qp->sys, c->rhs, c->dv);
     qpc_linsys_multiply(qp->sys, c->dv, c->spare);
     for (size_t k = 0; k < n; k++) c->spare[k] = c->rhs[k] - c->spare[k];
     qpc_linsys_solve(qp->sys, c->spare, c->spare);
     for (size_t k = 0; k < n; k++) c->dv[k] += c->spare[k];
     for (int32_t i = 0; i < qp->m; i++) {
-        qpc_chain_block *b = c->blocks + i;
-        qpc_chain_velocity(b, c->dv, b->y);
+        qpc_friction_block *b = c->blocks + i;
+        qpc_friction_block_velocity(b, c->dv, b->y);
         for (int32_t a = 0; a < b->size; a++) b->y[a] += b->offset[a];
     }
-    c->norm = qpc_chain_map(c);
+    c->norm = qpc_friction_blocks_map(c->blocks, c->qp->m);
 }
 
 /// Blocks that carry something take part from now on: S^2 sums up their q.
 static void take_in(qpc_chain *c) {
     for (int32_t i = 0; i < c->qp->m; i++) {
-        qpc_chain_block *b = c->blocks + i;
+        qpc_friction_block *b = c->blocks + i;
         if (b->in || (b->state == 0 && b->x[0] == 0)) continue;
         double q[3];
         b->in = true;
-        qpc_chain_velocity(b, c->free_dv, q);
+        qpc_friction_block_velocity(b, c->free_dv, q);
         for (int32_t a = 0; a < b->size; a++) c->square += (q[a] + b->offset[a]) * (q[a] + b->offset[a]);
     }
 }
@@ -265,7 +194,7 @@ static void outer(qpc_chain *c, double *R, int32_t most, int32_t *steps) {
     qpc_linsys_multiply(c->qp->sys, c->dv, c->rest);
     for (int32_t k = 0; k < c->qp->n; k++) c->rest[k] -= c->qp->b[k];
     for (int32_t i = 0; i < c->qp->m; i++) {
-        qpc_chain_block *b = c->blocks + i;
+        qpc_friction_block *b = c->blocks + i;
         memcpy(b->center, b->x, sizeof b->x);
         b->slide = b->kind == QPC_BLOCK_CONTACT ? b->mu * hypot(b->y[1], b->y[2]) : 0;
     }
@@ -284,46 +213,17 @@ static void outer(qpc_chain *c, double *R, int32_t most, int32_t *steps) {
     keep(c);
 }
 
-static void report(const qpc_chain *c, qpc_friction_report *found) {
-    qpc_contact_sums sums = {0};
-    found->sticking = found->sliding = found->open = 0;
-    for (int32_t i = 0; i < c->qp->m; i++) {
-        const qpc_chain_block *b = c->blocks + i;
-        double u[3], r[3], rho = b->root * b->root;
-        if (!b->in) {
-            found->open += b->kind == QPC_BLOCK_CONTACT;
-            continue;
-        }
-        for (int32_t a = 0; a < b->size; a++) {
-            u[a] = b->y[a] / b->root;
-            r[a] = b->x[a] * b->root;
-        }
-        if (b->kind == QPC_BLOCK_CONTACT) {
-            qpc_contact_judge(b->mu, rho, u, r, &sums, found);
-            continue;
-        }
-        double below = b->kind == QPC_BLOCK_FREE ? fabs(b->y[0]) : -b->y[0];
-        sums.natural += b->f[0] * b->f[0];
-        sums.penetration = fmax(sums.penetration, below);
-        sums.complementarity += fabs(b->x[0] * b->y[0]);
-    }
-    qpc_contact_sums_finish(&sums, scale_of(c), found);
-}
-
 /// lambda and beta, and the motion of all unknowns from them: dv = K^-1 (b - J'lambda - T'beta), with one refinement.
 static void hand_out(const qpc_chain *c, const qpc_qp *qp, const qpc_friction *f, double *scratch, double *dv, double *lambda,
                      double *beta) {
     double *rhs = scratch, *rest = scratch + qp->n;
-    memset(beta, 0, 2 * (size_t)f->count * sizeof *beta);
+    qpc_friction_blocks_impulses(c->blocks, qp->m, f->count, lambda, beta);
     memcpy(rhs, qp->b, (size_t)qp->n * sizeof *rhs);
     for (int32_t i = 0; i < qp->m; i++) {
-        const qpc_chain_block *b = c->blocks + i;
-        lambda[i] = b->kind == QPC_BLOCK_FREE || b->x[0] > 0 ? b->x[0] * b->root : 0;
         for (int32_t k = qp->row_start[i]; lambda[i] != 0 && k < qp->row_start[i + 1]; k++)
             rhs[qp->column[k]] -= lambda[i] * qp->value[k];
-        for (int32_t a = 1; a < b->size && lambda[i] > 0; a++) {
-            int32_t t = 2 * b->contact + a - 1;
-            beta[t] = b->x[a] == 0 ? 0 : -b->x[a] * b->root;
+        for (int32_t a = 1; a < c->blocks[i].size && lambda[i] > 0; a++) {
+            int32_t t = 2 * c->blocks[i].contact + a - 1;
             for (int32_t k = f->start[t]; k < f->start[t + 1]; k++) rhs[f->column[k]] -= beta[t] * f->value[k];
         }
     }
@@ -361,9 +261,7 @@ static qpc_status set_up(qpc_chain *c, const double *lambda, const double *beta,
     c->w = qp->sys->bandwidth > BAND_LEAST ? qp->sys->bandwidth : BAND_LEAST;
     int32_t *contact_of = qpc_arena_array(c->arena, (size_t)qp->m, sizeof *contact_of);
     if (!allocate(c) || contact_of == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    for (int32_t i = 0; i < qp->m; i++) contact_of[i] = -1;
-    for (int32_t k = 0; k < f->count; k++)
-        if (f->mu[k] > 0) contact_of[f->row[k]] = k;
+    qpc_friction_contacts_of(qp, f, contact_of);
     invert_band(c);
     for (int32_t i = 0; i < qp->m; i++) make_block(c, i, contact_of[i], lambda, beta);
     qpc_linsys_solve(qp->sys, qp->b, c->free_dv);
@@ -397,7 +295,7 @@ qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *fricti
     if (st == QPC_OK) {
         if (c.norm > c.best) go_back(&c);
         else settle(&c);
-        report(&c, found);
+        qpc_friction_blocks_report(c.blocks, c.qp->m, scale_of(&c), found);
         found->newton += steps;
         hand_out(&c, qp, friction, scratch, dv, lambda, beta);
     }

@@ -6,7 +6,7 @@
 #ifndef QPC_ENGINE_SOLVER_FRICTION_CHAIN_H
 #define QPC_ENGINE_SOLVER_FRICTION_CHAIN_H
 
-#include "engine/solver/cones.h"
+#include "engine/solver/friction_block.h"
 
 /// K is banded, no row has more than 12 columns, and there are contacts enough for it to pay.
 bool qpc_friction_chain_pays(const qpc_qp *qp, const qpc_friction *friction);
@@ -19,31 +19,13 @@ qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *fricti
 
 // ---- what the two files share ----
 
-enum {
-    QPC_CHAIN_COLUMNS = 12, // of a row and its tangents
-    QPC_CHAIN_FAR = 48,     // blocks beyond the band that carry something
-};
-
-/// A row, or a contact with its tangents, scaled by root = sqrt(rho): x = r / root, y = root u.
-typedef struct qpc_chain_block {
-    double h[3][QPC_CHAIN_COLUMNS], offset[3]; // lines of H, and c or u0
-    double root, mu;
-    int32_t column[QPC_CHAIN_COLUMNS], columns, size, contact; // contact: of the friction, or -1
-    qpc_block_kind kind;
-    bool far;                 // reaches beyond the band
-    bool in;                  // has carried something: outside, x = 0 and the row holds
-    uint8_t state, side;      // at the natural map; in the step (0: not in the matrix)
-    double x[3], y[3], f[3];  // the iterate and its map
-    double best[3];           // x of the least |F|
-    double center[3], slide;  // of the augmented Lagrangian; mu |y_T| as taken
-    double C[3][3], g[3], dy[3];
-} qpc_chain_block;
+enum { QPC_CHAIN_FAR = 48 }; // blocks beyond the band that carry something
 
 typedef struct qpc_chain {
     const qpc_qp *qp;
     const qpc_friction *friction;
     qpc_arena *arena;
-    qpc_chain_block *blocks;                          // (m)
+    qpc_friction_block *blocks;                          // (m)
     double *lu;                                       // (n x stride)
     double *rhs, *step, *dv, *spare, *free_dv, *rest; // (n); free_dv: K^-1 b; rest: K dv - b
     double *Z;                                        // band of K^-1
@@ -56,10 +38,6 @@ typedef struct qpc_chain {
     bool no_memory;
 } qpc_chain;
 
-void qpc_chain_velocity(const qpc_chain_block *b, const double *dv, double *ret);
-void qpc_chain_push(const qpc_chain_block *b, const double *d, double *rhs);
-/// F at x, y; its norm.
-double qpc_chain_map(qpc_chain *c);
 /// A whole Newton step of the natural map, with `shift` against what is redundant. False: no such step.
 bool qpc_chain_leap(qpc_chain *c, double shift);
 /// A Newton step on the augmented Lagrangian of the convex problem, to the minimum along it; x is the multiplier there.

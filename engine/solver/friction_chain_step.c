@@ -17,31 +17,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { TRIALS = 20 }; // of a line search
-static const double FLAT = 0.1; // of the slope at its start
-
-static inline double length_of(double a, double b) { // of numbers that are scaled
-    return sqrt(a * a + b * b);
-}
-
-/// Directions of P' on the boundary, P' = a a' + part p p': along the ray, around the cone; q: its normal, of P' = 0.
-typedef struct turn {
-    double a[3], p[3], q[3], part;
-} turn;
-
-static turn turn_of(double mu, const double *z) {
-    double t = length_of(z[1], z[2]), one = 1 / sqrt(1 + mu * mu), c = z[1] / t, s = z[2] / t;
-    return (turn){{one, mu * c * one, mu * s * one}, {0, -s, c}, {mu * one, -c * one, -s * one},
-                  mu * (z[0] + mu * t) * one * one / t};
-}
-
-static void set_diagonal(qpc_chain_block *b, double v) {
+static void set_diagonal(qpc_friction_block *b, double v) {
     for (int32_t i = 0; i < 3; i++)
         for (int32_t j = 0; j < 3; j++) b->C[i][j] = i == j ? v : 0;
 }
 
 /// C = G P'V and g = G F of a block at the natural map.
-static void linearise(qpc_chain_block *b, double shift) {
+static void linearise(qpc_friction_block *b, double shift) {
     const double *y = b->y, *f = b->f;
     b->side = b->state;
     if (b->side == 0) {
@@ -51,10 +33,10 @@ static void linearise(qpc_chain_block *b, double shift) {
     set_diagonal(b, 1 / shift);
     for (int32_t i = 0; i < b->size; i++) b->g[i] = f[i] / shift;
     if (b->kind != QPC_BLOCK_CONTACT) return;
-    double slide = length_of(y[1], y[2]);
+    double slide = qpc_friction_length(y[1], y[2]);
     if (b->side == 2) {
         double z[3] = {b->x[0] - (y[0] + b->mu * slide), b->x[1] - y[1], b->x[2] - y[2]};
-        turn d = turn_of(b->mu, z);
+        qpc_friction_turn d = qpc_friction_turn_of(b->mu, z);
         double around = 1 / (1 - d.part + shift * d.part);
         double fa = (d.a[0] * f[0] + d.a[1] * f[1] + d.a[2] * f[2]) / shift, fp = (d.p[1] * f[1] + d.p[2] * f[2]) * around,
                fq = d.q[0] * f[0] + d.q[1] * f[1] + d.q[2] * f[2];
@@ -97,7 +79,7 @@ static void fill(qpc_chain *c) {
             c->lu[j * stride + i - j + w] = k;
         }
     for (int32_t i = 0; i < c->qp->m; i++) {
-        const qpc_chain_block *b = c->blocks + i;
+        const qpc_friction_block *b = c->blocks + i;
         if (b->side == 0 || b->far) continue;
         for (int32_t k = 0; k < b->columns; k++) {
             double *row = c->lu + b->column[k] * stride - b->column[k] + w, part[3] = {0};
@@ -116,7 +98,7 @@ static void fill(qpc_chain *c) {
 static bool border(qpc_chain *c) {
     int32_t n = c->qp->n, f = 0;
     for (int32_t k = 0; k < c->far_count; k++) {
-        const qpc_chain_block *b = c->blocks + c->far[k];
+        const qpc_friction_block *b = c->blocks + c->far[k];
         for (int32_t a = 0; a < b->size; a++, f++) {
             double *column = c->Y + (int64_t)f * n;
             memset(column, 0, (size_t)n * sizeof *column);
@@ -126,14 +108,14 @@ static bool border(qpc_chain *c) {
     }
     int32_t row = 0;
     for (int32_t k = 0; k < c->far_count; k++) {
-        const qpc_chain_block *b = c->blocks + c->far[k];
-        qpc_chain_velocity(b, c->step, c->e + row);
+        const qpc_friction_block *b = c->blocks + c->far[k];
+        qpc_friction_block_velocity(b, c->step, c->e + row);
         for (int32_t l = 0, first = 0; l < c->far_count; first += c->blocks[c->far[l++]].size) {
-            const qpc_chain_block *other = c->blocks + c->far[l];
+            const qpc_friction_block *other = c->blocks + c->far[l];
             double y[3][3];
             for (int32_t d = 0; d < other->size; d++) {
                 double u[3];
-                qpc_chain_velocity(b, c->Y + (int64_t)(first + d) * n, u);
+                qpc_friction_block_velocity(b, c->Y + (int64_t)(first + d) * n, u);
                 for (int32_t a = 0; a < b->size; a++) y[a][d] = u[a];
             }
             for (int32_t a = 0; a < b->size; a++)
@@ -148,7 +130,7 @@ static bool border(qpc_chain *c) {
     if (!qpc_lu_solve(f, c->S, true, c->far_pivots, c->e, false)) return false;
     row = 0;
     for (int32_t k = 0; k < c->far_count; k++) {
-        const qpc_chain_block *b = c->blocks + c->far[k];
+        const qpc_friction_block *b = c->blocks + c->far[k];
         for (int32_t a = 0; a < b->size; a++) {
             double pushed = 0;
             for (int32_t d = 0; d < b->size; d++) pushed += b->C[a][d] * c->e[row + d];
@@ -164,7 +146,7 @@ static bool border(qpc_chain *c) {
 static bool list_far(qpc_chain *c) {
     c->far_count = 0;
     for (int32_t i = 0; i < c->qp->m; i++) {
-        const qpc_chain_block *b = c->blocks + i;
+        const qpc_friction_block *b = c->blocks + i;
         if (!b->far || b->side == 0) continue;
         if (c->far_count == QPC_CHAIN_FAR) return false;
         c->far[c->far_count++] = i;
@@ -186,7 +168,7 @@ static void fill_half(qpc_chain *c) {
         for (int32_t i = 0; i < n; i++) memcpy(c->lu + i * stride + w - v, sys->band + (int64_t)i * (v + 1), (size_t)(v + 1) * sizeof *c->lu);
     }
     for (int32_t i = 0; i < c->qp->m; i++) {
-        const qpc_chain_block *b = c->blocks + i;
+        const qpc_friction_block *b = c->blocks + i;
         if (b->side == 0) continue;
         for (int32_t k = 0; k < b->columns; k++) {
             double *row = c->lu + b->column[k] * stride - b->column[k] + w, part[3] = {0};
@@ -224,107 +206,48 @@ bool qpc_chain_leap(qpc_chain *c, double shift) {
     int32_t m = c->qp->m;
     memset(c->rhs, 0, n * sizeof *c->rhs);
     for (int32_t i = 0; i < m; i++) {
-        qpc_chain_block *b = c->blocks + i;
+        qpc_friction_block *b = c->blocks + i;
         linearise(b, shift);
         double back[3] = {-b->g[0], -b->g[1], -b->g[2]};
-        qpc_chain_push(b, back, c->rhs);
+        qpc_friction_block_push(b, back, c->rhs);
     }
     if (!solve(c, false)) return false;
     memset(c->rhs, 0, n * sizeof *c->rhs);
     for (int32_t i = 0; i < m; i++) {
-        qpc_chain_block *b = c->blocks + i;
+        qpc_friction_block *b = c->blocks + i;
         double dy[3], d[3];
-        if (b->side != 0) qpc_chain_velocity(b, c->step, dy);
+        if (b->side != 0) qpc_friction_block_velocity(b, c->step, dy);
         for (int32_t a = 0; a < b->size; a++) {
             d[a] = -b->g[a];
             for (int32_t k = 0; b->side != 0 && k < b->size; k++) d[a] -= b->C[a][k] * dy[k];
             b->x[a] += d[a];
         }
-        qpc_chain_push(b, d, c->rhs);
+        qpc_friction_block_push(b, d, c->rhs);
     }
     qpc_linsys_solve(c->qp->sys, c->rhs, c->step);
     for (size_t k = 0; k < n; k++) c->dv[k] += c->step[k];
     for (int32_t i = 0; i < m; i++) {
-        qpc_chain_block *b = c->blocks + i;
+        qpc_friction_block *b = c->blocks + i;
         double dy[3];
-        qpc_chain_velocity(b, c->step, dy);
+        qpc_friction_block_velocity(b, c->step, dy);
         for (int32_t a = 0; a < b->size; a++) b->y[a] += dy[a];
     }
-    c->norm = qpc_chain_map(c);
+    c->norm = qpc_friction_blocks_map(c->blocks, c->qp->m);
     return c->norm < DBL_MAX;
 }
 
 // ---- augmented Lagrangian ----
 
-/// z = center - R (y + slide e_N) and x = P(z). 0: open, 1: inside, 2: on the boundary.
-static uint8_t multiplier(const qpc_chain_block *b, double R, const double *y, double *z, double *x) {
-    for (int32_t a = 0; a < b->size; a++) z[a] = b->center[a] - R * (y[a] + (a == 0 ? b->slide : 0));
-    if (b->kind != QPC_BLOCK_CONTACT) {
-        bool held = b->kind == QPC_BLOCK_FREE || z[0] > 0;
-        x[0] = held ? z[0] : 0;
-        return held;
-    }
-    double t = length_of(z[1], z[2]);
-    if (t <= b->mu * z[0]) {
-        memcpy(x, z, 3 * sizeof *x);
-        return 1;
-    }
-    if (b->mu * t <= -z[0]) {
-        x[0] = x[1] = x[2] = 0;
-        return 0;
-    }
-    x[0] = (z[0] + b->mu * t) / (1 + b->mu * b->mu);
-    x[1] = b->mu * x[0] * z[1] / t;
-    x[2] = b->mu * x[0] * z[2] / t;
-    return 2;
-}
-
 /// x and C = R P' at y.
-static void linearise_multiplier(qpc_chain_block *b, double R) {
+static void linearise_multiplier(qpc_friction_block *b, double R) {
     double z[3];
-    b->side = multiplier(b, R, b->y, z, b->x);
+    b->R = R;
+    b->side = qpc_friction_multiplier(b, b->y, z, b->x);
     set_diagonal(b, R);
     if (b->side != 2) return;
-    turn d = turn_of(b->mu, z);
+    qpc_friction_turn d = qpc_friction_turn_of(b->mu, z);
     for (int32_t i = 0; i < 3; i++)
         for (int32_t j = 0; j < 3; j++) b->C[i][j] = R * (d.a[i] * d.a[j] + d.p[i] * d.p[j] * d.part);
-}
-
-/// Slope of phi at t along the step, linear + t curve being that of its quadratic part.
-static double slope_at(const qpc_chain *c, double R, double linear, double curve, double t) {
-    double slope = linear + t * curve;
-    for (int32_t i = 0; i < c->qp->m; i++) {
-        const qpc_chain_block *b = c->blocks + i;
-        double y[3], z[3], x[3];
-        for (int32_t a = 0; a < b->size; a++) y[a] = b->y[a] + t * b->dy[a];
-        if (multiplier(b, R, y, z, x) == 0) continue;
-        for (int32_t a = 0; a < b->size; a++) slope -= b->dy[a] * x[a];
-    }
-    return slope;
-}
-
-/// Where the slope is flat enough: it rises with t. Regula falsi kept off the ends, halving in every third turn.
-static double line_search(const qpc_chain *c, double R, double start, double linear, double curve) {
-    double low = 0, high = HUGE_VAL, slope_low = start, slope_high = 0, t = 1;
-    for (int32_t i = 0; i < TRIALS; i++) {
-        double slope = slope_at(c, R, linear, curve, t);
-        if (!(fabs(slope) > FLAT * fabs(start))) return t;
-        if (slope > 0) {
-            high = t;
-            slope_high = slope;
-        } else {
-            low = t;
-            slope_low = slope;
-        }
-        if (high == HUGE_VAL) {
-            t *= 2;
-            continue;
-        }
-        double width = high - low, guess = low - slope_low * width / (slope_high - slope_low);
-        if (i % 3 == 2) guess = low + 0.5 * width;
-        t = fmin(fmax(guess, low + 0.05 * width), high - 0.05 * width);
-    }
-    return low > 0 ? low : t;
 }
 
 double qpc_chain_descend(qpc_chain *c, double R) {
@@ -332,7 +255,7 @@ double qpc_chain_descend(qpc_chain *c, double R) {
     for (int32_t k = 0; k < n; k++) c->rhs[k] = -c->rest[k];
     for (int32_t i = 0; i < m; i++) {
         linearise_multiplier(c->blocks + i, R);
-        qpc_chain_push(c->blocks + i, c->blocks[i].x, c->rhs);
+        qpc_friction_block_push(c->blocks + i, c->blocks[i].x, c->rhs);
     }
     if (!solve(c, true)) return -1;
     double *moved = c->spare, start = 0, linear = 0, curve = 0, z[3];
@@ -343,16 +266,16 @@ double qpc_chain_descend(qpc_chain *c, double R) {
         curve += c->step[k] * moved[k];
     }
     if (!(start < 0)) return start == 0 ? 0 : -1;
-    for (int32_t i = 0; i < m; i++) qpc_chain_velocity(c->blocks + i, c->step, c->blocks[i].dy);
-    double t = line_search(c, R, start, linear, curve);
+    for (int32_t i = 0; i < m; i++) qpc_friction_block_velocity(c->blocks + i, c->step, c->blocks[i].dy);
+    double t = qpc_friction_line_search(c->blocks, m, start, linear, curve);
     for (int32_t k = 0; k < n; k++) {
         c->dv[k] += t * c->step[k];
         c->rest[k] += t * moved[k];
     }
     for (int32_t i = 0; i < m; i++) {
-        qpc_chain_block *b = c->blocks + i;
+        qpc_friction_block *b = c->blocks + i;
         for (int32_t a = 0; a < b->size; a++) b->y[a] += t * b->dy[a];
-        b->side = multiplier(b, R, b->y, z, b->x);
+        b->side = qpc_friction_multiplier(b, b->y, z, b->x);
     }
     return sqrt(-start);
 }

@@ -16,6 +16,7 @@ static const double FRICTION_OPERATIONS = 1e9;
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
+static const double LOOSE_FRICTION = 1e-4;    // natural residual at most, where QPs are loose
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
 enum {
@@ -27,7 +28,7 @@ enum {
     MOST_RELAXATIONS = 8,    // of an attempt
     RELAX_STEPS = 6,
     MOST_ALTERNATIONS = 12,
-    MOST_CHAIN_STEPS = 300,   // of a friction problem with a banded K
+    MOST_CHAIN_STEPS = 300,   // of a friction problem without dense matrices
     MOST_FRICTION_STEPS = 60, // of a friction problem; warm ones take two to six, some have no solution at all
 };
 
@@ -89,15 +90,18 @@ static void note_budget(qpc_world *w, qpc_trial *t) {
 
 static bool has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
 
-/// Where K is banded a step costs what is linear in the unknowns. Else exact friction works on dense matrices of three
-/// unknowns a contact with a force: so many steps, at least two, that one problem takes a bounded number of operations.
-static int32_t friction_steps(const qpc_world *w, int32_t most) {
-    if (w->sys.kind == QPC_LINSYS_BAND) return w->solver.friction == QPC_FRICTION_STAGGERED ? most : MOST_CHAIN_STEPS;
+/// Where K is banded, or sparse with more than a few contacts, a step costs what is linear in the unknowns or a factor of K.
+/// Else friction works on dense matrices of three unknowns a contact with a force: so many steps, or none, that one problem takes a
+/// bounded number of operations.
+static int32_t friction_steps(const qpc_world *w, const qpc_qp *qp, const qpc_friction *friction) {
+    bool staggered = w->solver.friction == QPC_FRICTION_STAGGERED, dense = qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
+    if (!dense) return staggered ? MOST_ALTERNATIONS : MOST_CHAIN_STEPS;
+    int32_t most = staggered ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS;
     double pushing = 0.0;
     for (int32_t k = 0; k < w->rub.row.count; k++) pushing += w->rows.lambda[w->rub.row.data[k]] > 0.0;
     if (pushing == 0.0) pushing = 0.5 * w->rub.row.count; // cold
     double n = 3.0 * pushing, steps = FRICTION_OPERATIONS / (1.0 + n * n * n / 3.0);
-    return steps < 2.0 ? 2 : steps < most ? (int32_t)steps : most;
+    return steps < most ? (int32_t)steps : most;
 }
 
 /// The QP under the friction impulses that stand, each no larger than its contact's force allows.
@@ -123,17 +127,19 @@ static qpc_status solve_under_friction(qpc_world *w, qpc_solver_id id, qpc_qp qp
 /// Coulomb friction on the rows, in the mode of the scene. Where that has no solution, or none was found, the rows hold all
 /// the same under what it came to. A third of a budget is kept for that.
 static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
-                                 const qpc_solver_options *options, double *dv, qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+                                 const qpc_solver_options *options, bool loose, double *dv, qpc_solver_report *report, bool *ret_out,
+                                 qpc_error *err) {
     qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
     qpc_friction_report rubbing = {.converged = false};
     int32_t left = qpc_step_budget_left(w);
     bool tried = left > 2;
-    how.max_iterations = friction_steps(w, how.mode == QPC_FRICTION_STAGGERED ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS);
+    if (loose && has_cloth(w)) how.tolerance = fmin(LOOSE * how.tolerance, fmax(how.tolerance, LOOSE_FRICTION));
+    how.max_iterations = friction_steps(w, qp, friction);
     how.max_iterations >>= 2 * w->rub.missed; // less and less is tried in a step that misses
     if (left < INT32_MAX) how.max_total = left - left / 3;
     tried = tried && how.max_iterations > 0;
-    qpc_status st = qpc_linsys_ensure(&w->sys, err);
-    if (st == QPC_OK && tried)
+    qpc_status st = QPC_OK;
+    if (tried)
         st = qpc_solve_friction(id, qp, friction, options, &how, &w->arena, dv, w->rows.lambda, w->rub.beta.data, report, &rubbing, err);
     if (st != QPC_OK) return st;
     if (tried) {
@@ -236,7 +242,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     qpc_status st = smooth ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
     if (st != QPC_OK) return st;
     if (!out && friction.count > 0)
-        st = solve_friction(w, id, &qp, &friction, &options, dv, &report, &out, err);
+        st = solve_friction(w, id, &qp, &friction, &options, t->loose, dv, &report, &out, err);
     else if (!out)
         st = solve_rows(w, id, &qp, &options, dv, &report, &out, err);
     if (st == QPC_OK && out) st = take_as_it_is(w, dv, &report, err);
