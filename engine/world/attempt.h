@@ -3,6 +3,7 @@
 ///   linearise.c   K and b, rows, warm multipliers: what a QP of the step is made of
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
 ///   giveway.c     strain limits that contradict what is driven
+///   slowdown.c    steps out of budget
 ///   energy.c      work, reactions and the energy test of a try
 ///   step.c        halving, holding back, cutting, committing; the report
 ///
@@ -40,6 +41,7 @@ typedef struct qpc_trial {
     double energy_scale, energy_step, energy_drift; // what is reported, with it
     int32_t newton, passes;
     int32_t held_back;              // driven bodies and pins that are not let go all of their way
+    double *work_of;                // (bodies) part of work that goes into each; NULL: nobody asks
     double relaxation;
     double given;                   // by limits that give way, m/s
     int32_t relaxations;            // rows relaxed so often
@@ -117,8 +119,16 @@ void qpc_step_hold_limits(qpc_world *w);
 bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report);
 /// The same for bodies with springs that the motion leaves past a limit that should hold.
 bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t);
+int32_t qpc_step_body_of_spring(const qpc_world *w, int32_t spring);
 /// The largest length past a limit that gives way, at the end of the motion, over h; m/s.
 double qpc_step_given(const qpc_world *w, double h);
+
+// ---- slowdown.c ----
+/// A step out of budget has the best iterate that there was. Where that gains energy, groups of bodies that rows join go a part
+/// of their way only, with that part of their velocity, down to standing still; only those groups that gain.
+qpc_status qpc_step_slow_down(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// Everything free stops where it is; the fail-safe holds back what drives.
+void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
 
 // ---- impact.c ----
 /// Contacts that approached bounce: changes v1 (3 free nodes), the velocities that the motion ends with, and the energies of t.

@@ -17,6 +17,18 @@ static qpc_vec3 pin_impulse(const qpc_world *w, const qpc_pin *pin) {
     return r;
 }
 
+/// Work that goes into a body. Of the two sides of a contact: into the one that moves freely.
+static void credit(const qpc_world *w, qpc_trial *t, const int32_t *surface, double work) {
+    t->work += work;
+    if (t->work_of != NULL) t->work_of[w->bodies[surface[0]].motion == QPC_DYNAMIC ? surface[0] : surface[1]] += work;
+}
+
+static int32_t body_of_node(const qpc_world *w, int32_t node) {
+    int32_t body = 0;
+    while (node >= w->bodies[body].first_node + w->bodies[body].node_count || w->bodies[body].motion != QPC_DYNAMIC) body++;
+    return body;
+}
+
 /// Work of pins, driven bodies, applied forces; apart from it the work of rows that push outwards.
 static void add_work(qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < w->pin_count; i++) {
@@ -28,7 +40,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         qpc_vec3 impulse = qpc_rub_impulse(&w->rub, r);
         for (int k = 0; k < 4; k++) {
             int32_t node = c->node[k];
-            if (node >= w->free_count) t->work -= c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node));
+            if (node >= w->free_count) credit(w, t, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
             else if (w->row_dof[node] < 0 && c->weight[k] != 0.0)
                 v3_store(w->reactions + 3 * w->pin_of[node], v3_madd(v3_load(w->reactions + 3 * w->pin_of[node]), -c->weight[k], impulse));
         }
@@ -46,7 +58,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                 if (node < w->free_count) v = v3_add(v3_load(w->v + 3 * node), v3_load(w->dv + 3 * node));
                 double part = c->weight[k] * v3_dot(c->n, v);
                 opening += part;
-                if (node >= w->free_count) t->work -= lambda * part; // a driven body pushes
+                if (node >= w->free_count) credit(w, t, c->surface, -lambda * part); // a driven body pushes
                 int32_t p = node < w->free_count ? w->pin_of[node] : -1;
                 if (p >= 0) // the pin holds against the contact
                     v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
@@ -71,9 +83,17 @@ static void add_work(qpc_world *w, qpc_trial *t) {
     }
     for (int32_t i = 0; i < w->pin_count; i++) {
         qpc_vec3 impulse = v3_load(w->reactions + 3 * i);
-        t->work += v3_dot(impulse, v3_load(w->v_frame + 3 * w->pins[i].node));
+        double work = v3_dot(impulse, v3_load(w->v_frame + 3 * w->pins[i].node));
+        t->work += work;
+        if (t->work_of != NULL) t->work_of[body_of_node(w, w->pins[i].node)] += work;
     }
     for (int32_t i = 0; i < 3 * w->free_count; i++) t->work += w->force[i] * (w->x1[i] - w->x[i]);
+    for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) {
+        const qpc_body *body = &w->bodies[k];
+        if (body->motion != QPC_DYNAMIC) continue;
+        for (int32_t i = 3 * body->first_node; i < 3 * (body->first_node + body->node_count); i++)
+            t->work_of[k] += w->force[i] * (w->x1[i] - w->x[i]);
+    }
 }
 
 /// Energies at the end of the motion and the test of item 4: E+ - E - W and E+ - E0 - W within tolerance.
@@ -82,6 +102,7 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
     t->energy = qpc_world_energy(w, w->x1, v1, &t->kinetic, &t->potential, &t->elastic);
     t->work = t->work_pushed = 0.0;
+    for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) t->work_of[k] = 0.0;
     add_work(w, t);
     double weight = 0.0, g = v3_norm(w->gravity);
     t->elastic_most = fmax(w->elastic_most, t->elastic);

@@ -12,7 +12,7 @@ static const double LEFT_BEHIND = 2e-3; // relative; lengths so far past a limit
 
 enum { GIVEN_STEPS = 8 }; // limits that gave way are tried again in every so manieth step
 
-static int32_t body_of_spring(const qpc_world *w, int32_t spring) {
+int32_t qpc_step_body_of_spring(const qpc_world *w, int32_t spring) {
     int32_t low = 0;
     for (int32_t i = 0; i < w->body_count; i++)
         if (w->bodies[i].motion == QPC_DYNAMIC && w->bodies[i].first_spring <= spring) low = i;
@@ -39,7 +39,7 @@ static bool let_go_past(qpc_world *w, const double *x, double factor) {
         if (w->giving[s] != 0) continue;
         double length = qpc_spring_direction(w, s, x, &n);
         if (length > w->spring_max[s] * (1.0 + factor) || length < w->spring_min[s] * (1.0 - factor))
-            any = let_go(w, body_of_spring(w, s)) || any;
+            any = let_go(w, qpc_step_body_of_spring(w, s)) || any;
     }
     return any;
 }
@@ -58,11 +58,11 @@ bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
     for (int32_t i = 0; i < named; i++) {
         int32_t row = report->conflict_row[i];
         if (w->rows.kind[row] != QPC_ROW_STRAIN_MAX && w->rows.kind[row] != QPC_ROW_STRAIN_MIN) continue;
-        any = let_go(w, body_of_spring(w, w->rows.source[row])) || any;
+        any = let_go(w, qpc_step_body_of_spring(w, w->rows.source[row])) || any;
     }
     for (int32_t i = 0; i < w->rows.m && !any && named < report->conflict_count; i++) // not all are named
         if (w->rows.kind[i] == QPC_ROW_STRAIN_MAX || w->rows.kind[i] == QPC_ROW_STRAIN_MIN)
-            any = let_go(w, body_of_spring(w, w->rows.source[i])) || any;
+            any = let_go(w, qpc_step_body_of_spring(w, w->rows.source[i])) || any;
     if (any) let_go_past(w, w->x, LEFT_BEHIND); // a proof names one conflict; others that go on are not found one by one
     return any;
 }

@@ -328,42 +328,6 @@ static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
     return QPC_OK;
 }
 
-/// What is left then: everything free stops where it is; the fail-safe holds back what drives.
-static void stand_still(qpc_world *w, qpc_trial *t) {
-    for (int32_t i = 0; i < 3 * w->free_count; i++) {
-        if (w->row_dof[i / 3] < 0) continue;
-        w->dv[i] = -w->v[i];
-        w->x1[i] = w->x[i];
-    }
-    for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
-    qpc_step_drop_friction(w);
-    // What a step out of budget came to is where the next one goes on from, unless it ran away.
-    if (!t->exhausted || t->runaway) w->warm_count = w->kept.count = 0;
-    qpc_trial_test_energy(w, t);
-}
-
-/// A step out of budget has the best iterate that there was: if that gains energy, everything free goes a part of its way
-/// only, with that part of its velocity, down to standing still.
-static qpc_status slow_down(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    t->runaway = t->absurd;
-    for (double part = 0.5; qpc_trial_gains(w, t) || t->absurd; part *= 0.5) {
-        if (part < 0.1) {
-            stand_still(w, t);
-            break;
-        }
-        for (int32_t i = 0; i < 3 * w->free_count; i++) {
-            if (w->row_dof[i / 3] < 0) continue;
-            w->dv[i] = 0.5 * (w->v[i] + w->dv[i]) - w->v[i];
-            w->x1[i] = w->x[i] + t->h * (w->v[i] + w->dv[i]);
-        }
-        qpc_trial_test_energy(w, t);
-        t->absurd = qpc_trial_is_absurd(w, t);
-    }
-    qpc_status st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
-    t->impact = st == QPC_OK && w->probe.count > 0;
-    return st;
-}
-
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
@@ -389,8 +353,8 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     }
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
-    if (st == QPC_OK && t.exhausted && (t.absurd || qpc_trial_gains(w, &t))) st = slow_down(w, &t, err);
-    else if (st == QPC_OK && t.absurd) stand_still(w, &t);
+    if (st == QPC_OK && t.exhausted && (t.absurd || qpc_trial_gains(w, &t))) st = qpc_step_slow_down(w, &t, err);
+    else if (st == QPC_OK && t.absurd) qpc_step_stand_still(w, &t);
     if (st == QPC_OK) {
         t.held_back = note_hold(w);
         st = t.impact ? commit_cut(w, &t, err) : commit(w, &t, NULL, err);

@@ -353,6 +353,24 @@ static void energy_that_comes_from_orders_alone_is_tested_against_itself(void **
     LINE("a", "[-0.5, 0.35, 0.05]", "[0.5, 0.3, 0]", "41", ", 'velocity': [0, -6, 0]") ","                             \
     LINE("b", "[0.04, 0.55, -0.6]", "[0, 0.6, 0.5]", "41", ", 'velocity': [0, -9, 0]")
 
+/// What falls far from a tangle that is out of budget goes on falling: v = -g t to the end.
+static void a_budget_slows_down_what_it_does_not_suffice_for(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.005, 'solver': {'budget': 2}, 'bodies': [" TANGLE ","
+                     "{'kind': 'cable', 'name': 'stone', 'nodes': [[3, 0, 0]], 'radius': 0.02, 'mass': 1}]}");
+    int64_t exhausted = 0;
+    int32_t stone = qpc_world_body(sim.w.world, 3).first_node;
+    for (int k = 1; k <= 160; k++) {
+        simulation_step(&sim, 1);
+        exhausted += sim.report.exhausted;
+        assert_int_equal(sim.report.proven, 1);
+        assert_near(qpc_world_velocities(sim.w.world)[3 * stone + 1], -9.81 * 0.005 * k, 1e-9);
+    }
+    assert_true(exhausted > 30);
+    simulation_end(&sim);
+}
+
 /// However few iterations: nothing is crossed, no energy is gained, and what was taken is counted.
 static void a_budget_keeps_the_promise(void **state) {
     (void)state;
@@ -459,6 +477,7 @@ int main(void) {
         cmocka_unit_test(pellets_and_cables_bounce_off_each_other_without_meeting),
         cmocka_unit_test(energy_that_comes_from_orders_alone_is_tested_against_itself),
         cmocka_unit_test(a_budget_keeps_the_promise),
+        cmocka_unit_test(a_budget_slows_down_what_it_does_not_suffice_for),
         cmocka_unit_test(a_budget_replays_exactly),
         cmocka_unit_test(a_step_that_fails_hands_out_no_states),
     };
