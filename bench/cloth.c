@@ -1,10 +1,10 @@
 /// How a step grows with cloth: a sheet, folded over once, falls on a torus of 70,000 triangles and with its upper half on
 /// its lower one. In process, one thread, default settings.
 ///
-///     bench_cloth [--cells N]... [--seconds S] [--dt S] [--commit ID] [--csv FILE] [--check] [--verbose]
+///     bench_cloth [--cells N]... [--newton N] [--tolerance T] [--seconds S] [--dt S] [--commit ID] [--csv FILE] [--check] [--verbose]
 ///
 /// The sheet is 1 m wide, 0.2 kg/m2, 500 N/m, of N x N cells (2 N^2 triangles; without --cells 28, 56, 112 and 224) and
-/// 0.4 edges thick. Times are thread CPU time; counts are exact. --check hands every state to the independent checker,
+/// 0.4 edges thick. --newton and --tolerance: keys of the scene's solver. Times are thread CPU time; counts are exact. --check hands every state to the independent checker,
 /// outside the time measured, and fails if anything crossed. See docs/benchmarks.md.
 #include "base/mem.h"
 #include "bench/scene_run.h"
@@ -32,7 +32,20 @@ static qpc_status add_mesh(qpc_test_meshes *meshes, const generated *g, qpc_valu
     return st == QPC_OK ? put(body, "mesh", mesh) : st;
 }
 
-static qpc_status make_scene(int cells, double dt, qpc_test_meshes *meshes, qpc_value *ret, qpc_error *err) {
+typedef struct solver_keys { // -1: the default
+    int newton;
+    double tolerance;
+} solver_keys;
+
+static qpc_status put_solver(qpc_value *scene, solver_keys keys) {
+    qpc_value solver = qpc_map();
+    qpc_status st = QPC_OK;
+    if (keys.newton >= 0) st = put(&solver, "newton", qpc_int(keys.newton));
+    if (keys.tolerance > 0 && st == QPC_OK) st = put(&solver, "tolerance", qpc_real(keys.tolerance));
+    return st == QPC_OK ? put(scene, "solver", solver) : st;
+}
+
+static qpc_status make_scene(int cells, double dt, solver_keys keys, qpc_test_meshes *meshes, qpc_value *ret, qpc_error *err) {
     generated torus = {0}, sheet = {0};
     double pi = acos(-1.0), r = 0.2 / cells;
     if (!generate_torus(&torus, 350, 100, 0.35, 0.12, 0.005) || !generate_sheet(&sheet, cells, cells, 1.0 / cells, 0, 0))
@@ -64,6 +77,7 @@ static qpc_status make_scene(int cells, double dt, qpc_test_meshes *meshes, qpc_
     if (st == QPC_OK) st = put(&scene, "dt", qpc_real(dt));
     if (st == QPC_OK) st = put(&scene, "gravity", g);
     if (st == QPC_OK) st = put(&scene, "bodies", bodies);
+    if (st == QPC_OK) st = put_solver(&scene, keys);
     free(x);
     generated_fini(&torus);
     generated_fini(&sheet);
@@ -71,10 +85,10 @@ static qpc_status make_scene(int cells, double dt, qpc_test_meshes *meshes, qpc_
     return st;
 }
 
-static qpc_status run(int cells, const bench_scene_options *o, bench_scene_figures *ret, qpc_error *err) {
+static qpc_status run(int cells, solver_keys keys, const bench_scene_options *o, bench_scene_figures *ret, qpc_error *err) {
     qpc_test_meshes *meshes = qpc_test_meshes_create();
     qpc_value scene = qpc_nil();
-    qpc_status st = make_scene(cells, o->dt, meshes, &scene, err);
+    qpc_status st = make_scene(cells, o->dt, keys, meshes, &scene, err);
     if (st == QPC_OK) st = bench_scene_run(&scene, meshes, o, ret, err);
     qpc_value_fini(&scene);
     qpc_test_meshes_destroy(meshes);
@@ -82,15 +96,18 @@ static qpc_status run(int cells, const bench_scene_options *o, bench_scene_figur
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: bench_cloth [--cells N]... " BENCH_SCENE_USAGE "\n");
+    fprintf(stderr, "usage: bench_cloth [--cells N]... [--newton N] [--tolerance T] " BENCH_SCENE_USAGE "\n");
     return 2;
 }
 
 int main(int argc, char **argv) {
     int cells[CASES_MOST] = {28, 56, 112, 224}, count = 0, failures = 0;
+    solver_keys keys = {-1, -1};
     bench_scene_options o = {.dt = 0.005, .seconds = 0.1, .commit = "unknown"};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--cells") == 0 && i + 1 < argc && count < CASES_MOST) cells[count++] = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--newton") == 0 && i + 1 < argc) keys.newton = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--tolerance") == 0 && i + 1 < argc) keys.tolerance = strtod(argv[++i], NULL);
         else if (!bench_scene_option(argc, argv, &i, &o)) return usage();
     }
     if (count == 0) count = 4;
@@ -101,7 +118,7 @@ int main(int argc, char **argv) {
         char name[32];
         if (cells[k] < 2 || cells[k] > 1000) return usage();
         (void)snprintf(name, sizeof name, "fold-%d", cells[k]);
-        if (run(cells[k], &o, &f, &err) != QPC_OK) {
+        if (run(cells[k], keys, &o, &f, &err) != QPC_OK) {
             fprintf(stderr, "%s: %s\n", name, err.message);
             return 1;
         }

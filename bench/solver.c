@@ -114,7 +114,7 @@ static void simulate(qpc_arena *arena) {
         k[i] = 1.38e6;
         l0[i] = v3_norm(v3_sub(v3_load(x + 3 * i + 3), v3_load(x + 3 * i)));
     }
-    qpc_springs springs = {PARTICLES - 1, node, k, l0, NULL, NULL};
+    qpc_springs springs = {.count = PARTICLES - 1, .node = node, .stiffness = k, .rest_length = l0};
     qpc_row_frame frame = {.node_count = PARTICLES + 1, .dof = dof, .x = x, .v = v, .dt = DT};
     qpc_solver_options options = qpc_solver_options_default();
     options.residual_tolerance = 1e-7 * THICK / DT;

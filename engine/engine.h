@@ -120,7 +120,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, proven, "1", "1: a continuous test of each motion that was taken over found that nothing comes within the acceptance distance; 0: not proven") \
     X(R, kinetic, "J", "kinetic energy")                                                           \
     X(R, potential, "J", "gravitational energy against the start")                                 \
-    X(R, elastic, "J", "elastic energy")                                                           \
+    X(R, elastic, "J", "elastic energy, with that of limits that gave way")             \
     X(R, work, "J", "work of driven bodies, targets and applied forces so far")                    \
     X(R, work_pushed, "J", "work of push-out rows and of cut or held-back motion so far, apart")   \
     X(R, energy_scale, "J", "initial kinetic + sum m g times height range + largest elastic + largest |work| so far") \

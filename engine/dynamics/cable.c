@@ -29,6 +29,35 @@ double qpc_springs_energy(const qpc_springs *springs, const double *x) {
     return sum;
 }
 
+/// Limits are kept up to a slack: none of this is stored or pulls before that.
+static double past_limit(const qpc_springs *springs, int32_t s, double length) {
+    if (springs->most == NULL) return 0;
+    double over = length - springs->most[s] * (1 + QPC_LIMIT_SLACK), under = length - springs->least[s] * (1 - QPC_LIMIT_SLACK);
+    return over > 0 ? over : under < 0 ? under : 0;
+}
+
+double qpc_springs_past_limit(const qpc_springs *springs, int32_t s, const double *x) {
+    double l;
+    direction(x, springs->node[s], qpc_springs_other(springs, s), &l);
+    return past_limit(springs, s, l);
+}
+
+double qpc_springs_limit_energy(const qpc_springs *springs, const double *x, bool giving) {
+    double sum = 0;
+    if (springs->most == NULL || (giving && springs->giving == NULL)) return 0;
+    for (int32_t s = 0; s < springs->count; s++) {
+        if (giving && springs->giving[s] == 0) continue;
+        double past = qpc_springs_past_limit(springs, s, x);
+        sum += 0.5 * QPC_LIMIT_STIFFNESS * springs->stiffness[s] * past * past;
+    }
+    return sum;
+}
+
+double qpc_springs_limit_force(const qpc_springs *springs, int32_t s, const double *x) {
+    if (springs->giving == NULL || springs->giving[s] == 0) return 0;
+    return QPC_LIMIT_STIFFNESS * springs->stiffness[s] * qpc_springs_past_limit(springs, s, x);
+}
+
 static inline void pull_together(double *f, int32_t i, int32_t j, qpc_vec3 pull) {
     double *fi = f + 3 * (int64_t)i, *fj = f + 3 * (int64_t)j;
     v3_store(fi, v3_add(v3_load(fi), pull));
@@ -114,10 +143,16 @@ void qpc_springs_linearise(const qpc_springs *springs, const double *x, const do
         double l;
         qpc_vec3 n = direction(x, node, other, &l);
         if (!(l > 0)) continue;
-        double k = springs->stiffness[s];
-        if (f != NULL) pull_together(f, node, other, v3_scale(k * (l - springs->rest_length[s]), n));
-        double across = 1 - springs->rest_length[s] / l;
-        across = across > 0 ? across * k : 0;
+        double k = springs->stiffness[s], pull = k * (l - springs->rest_length[s]);
+        double across = (1 - springs->rest_length[s] / l) * k;
+        if (springs->giving != NULL && springs->giving[s] != 0) {
+            double past = past_limit(springs, s, l), stiff = past != 0 ? QPC_LIMIT_STIFFNESS * k : 0;
+            pull += stiff * past;
+            across += stiff * past / l;
+            k += stiff;
+        }
+        if (f != NULL) pull_together(f, node, other, v3_scale(pull, n));
+        across = across > 0 ? across : 0;
         // H = along n n' + across I
         double along = k - across;
         double h[3][3] = {

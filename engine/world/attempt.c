@@ -17,7 +17,6 @@ static const double SETTLING = 0.7;          // changes of dv that fall faster a
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
-static const double STRAIN_SLACK = 1e-3;     // relative; cuts stop here
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
@@ -146,7 +145,8 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     return solve_under_friction(w, id, *qp, options, dv, report, ret_out, err);
 }
 
-/// Rows that contradict and cannot be told from a bold attempt's any more are relaxed: strain limits first, then contacts.
+/// Rows that contradict and cannot be told from a bold attempt's any more are relaxed: strain limits first (where they do not
+/// give way as springs, giveway.c), then contacts.
 static qpc_status relax(qpc_world *w, qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, double *dv,
                         qpc_solver_report *report, bool *ret_out, qpc_error *err) {
     qpc_status st = QPC_OK;
@@ -209,7 +209,7 @@ static bool leaves_friction_out(const qpc_world *w) {
 }
 
 /// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
-/// attempt (t->contradiction); in a cautious one they are relaxed.
+/// attempt (t->contradiction), and a cautious one if limits may give way (t->giving); else they are relaxed.
 static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
@@ -234,8 +234,12 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     note_budget(w, t);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && (t->cautious || t->exhausted))
         st = qpc_step_keep_conflict(w, &report, err);
-    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->cautious && !t->exhausted) {
-        t->contradiction = true;
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted) {
+        t->giving = t->cautious && qpc_step_conflict_gives(w, &report);
+        t->contradiction = !t->cautious || t->giving;
+    }
+    if (st == QPC_OK && t->contradiction) {
+        qpc_arena_rewind(&w->arena, mark);
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;
     }
@@ -266,7 +270,7 @@ static void place_end(qpc_world *w, double h, const double *dv) {
 /// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
     place_end(w, h, dv);
-    double phi = qpc_springs_energy(&w->springs, w->x1);
+    double phi = qpc_springs_energy(&w->springs, w->x1) + qpc_springs_limit_energy(&w->springs, w->x1, true);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
         phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));
@@ -433,8 +437,9 @@ static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
     if (!w->any_limit || t->relaxed) return QPC_OK; // limits that gave way once are not asked for again
     for (int32_t s = 0; s < w->springs.count; s++) {
         qpc_vec3 n;
+        if (w->giving[s] != 0) continue;
         double length = qpc_spring_direction(w, s, w->x1, &n);
-        bool above = length > w->spring_max[s] * (1.0 + STRAIN_SLACK), below = length < w->spring_min[s] * (1.0 - STRAIN_SLACK);
+        bool above = length > w->spring_max[s] * (1.0 + QPC_LIMIT_SLACK), below = length < w->spring_min[s] * (1.0 - QPC_LIMIT_SLACK);
         if (!above && !below) continue;
         w->limit_on[s] |= above ? 1U : 2U;
         qpc_status st = qpc_step_add_strain_row(w, t, s, n, above, err);
@@ -511,7 +516,10 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         tolerance *= 1e-2;
     }
     if (st != QPC_OK || t->contradiction) return st;
+    t->giving = t->contradiction = qpc_step_overrun_gives(w, t);
+    if (t->contradiction) return QPC_OK;
     t->doubtful = qpc_trial_gains(w, t) && (t->limited || t->relaxed);
+    t->given = qpc_step_given(w, t->h);
     return accept(w, t, clean, err);
 }
 
@@ -520,16 +528,28 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
     w->report->passes += t->passes;
 }
 
-/// Try again with rows at the start of the motion and those of hits; what drives is let go as `hold` says.
-qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err) {
+/// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
+static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .cautious = true, .gentle = gentle};
-    if (gentle) w->warm_count = w->kept.count = 0; // multipliers that led nowhere
+    *t = (qpc_trial){.h = t->h, .left = t->left, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
 
+/// Try again with rows at the start of the motion and those of hits; what drives is let go as `hold` says.
+qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err) {
+    if (gentle) w->warm_count = w->kept.count = 0; // multipliers that led nowhere
+    qpc_status st = restart(w, t, true, gentle, err);
+    while (st == QPC_OK && t->contradiction) { // each time the limits of a body more give way
+        if (!gentle) st = restart(w, t, false, false, err);
+        if (st == QPC_OK && (gentle || (t->contradiction && !t->giving))) st = restart(w, t, true, gentle, err);
+    }
+    return st;
+}
+
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    qpc_step_hold_limits(w);
     qpc_status st = try_motion(w, t, err);
+    while (st == QPC_OK && t->contradiction && t->giving) st = restart(w, t, false, false, err);
     if (st != QPC_OK || !t->contradiction) return st;
     return qpc_trial_attempt_cautiously(w, t, false, err);
 }

@@ -2,6 +2,7 @@
 ///
 ///   linearise.c   K and b, rows, warm multipliers: what a QP of the step is made of
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
+///   giveway.c     strain limits that contradict what is driven
 ///   energy.c      work, reactions and the energy test of a try
 ///   step.c        halving, holding back, cutting, committing; the report
 ///
@@ -23,7 +24,8 @@ typedef struct qpc_trial {
     bool last_pass;                 // no further passes
     bool loose;                     // the next QP is only a way to another
     bool exhausted;                 // the budget of the step is used up: no further tries either
-    bool contradiction;             // rows of a bold attempt exclude each other
+    bool contradiction;             // rows exclude each other, and the attempt is given up
+    bool giving;                    // since now more limits give way
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
     bool absurd;                    // or the answer makes no sense
@@ -37,6 +39,7 @@ typedef struct qpc_trial {
     int32_t newton, passes;
     int32_t held_back;              // driven bodies and pins that are not let go all of their way
     double relaxation;
+    double given;                   // by limits that give way, m/s
     int32_t relaxations;            // rows relaxed so often
     int32_t unsolved;               // QPs that the solver gave up
 } qpc_trial;
@@ -104,6 +107,16 @@ int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);
 qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k);
 double qpc_rub_potential(const qpc_rub *rub, const double *dv);
 void qpc_rub_load(const qpc_rub *rub, int32_t n, const double *b, double *out);
+
+// ---- giveway.c ----
+/// Every limit holds again; but in most steps not those of bodies that are past theirs.
+void qpc_step_hold_limits(qpc_world *w);
+/// The limits of bodies whose strain rows are in the proof give way from now on; false: there are none more.
+bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report);
+/// The same for bodies with springs that the motion leaves past a limit that should hold.
+bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t);
+/// The largest length past a limit that gives way, at the end of the motion, over h; m/s.
+double qpc_step_given(const qpc_world *w, double h);
 
 // ---- impact.c ----
 /// Contacts that approached bounce: changes v1 (3 free nodes), the velocities that the motion ends with, and the energies of t.

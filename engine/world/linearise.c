@@ -56,6 +56,7 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
     for (; i < w->warm_count; i++) {
         int32_t s = (int32_t)(uint32_t)w->warm_key[i], node = 3 * w->spring_node[s], other = 3 * qpc_springs_other(&w->springs, s);
         qpc_vec3 n;
+        if (w->giving[s] != 0) continue;
         double length = qpc_spring_direction(w, s, x, &n);
         double lambda = w->warm_lambda[i] * h / w->warm_h;
         if (!(length > 0.0)) continue;
@@ -140,6 +141,7 @@ qpc_status qpc_step_add_strain_rows(qpc_world *w, const qpc_trial *t, const doub
     if (!w->any_limit) return QPC_OK;
     for (int32_t s = 0; s < w->springs.count; s++) {
         qpc_vec3 n;
+        if (w->giving[s] != 0) continue;
         double length = qpc_spring_direction(w, s, x, &n);
         bool above = length > 0.98 * w->spring_max[s], below = length < 1.02 * w->spring_min[s];
         qpc_status st = QPC_OK;

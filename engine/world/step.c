@@ -120,7 +120,7 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
     qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)rows->m, sizeof *list);
     if (list == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", rows->m);
     int32_t count = 0;
-    memset(w->limit_force, 0, (size_t)w->springs.count * sizeof(double));
+    for (int32_t s = 0; s < w->springs.count; s++) w->limit_force[s] = qpc_springs_limit_force(&w->springs, s, w->x);
     for (int32_t i = 0; i < rows->m; i++) {
         if (rows->kind[i] == QPC_ROW_CONTACT) list[count++] = (qpc_keyed){w->held.data[rows->source[i]].key, i};
         if (rows->kind[i] == QPC_ROW_STRAIN_MAX) w->limit_force[rows->source[i]] += rows->lambda[i] / h;
@@ -243,12 +243,12 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->contacts = w->held.count;
     r->rows = w->rows.m;
     r->strain_rows = w->rows.m - w->held.count;
-    r->relaxed = fmax(r->relaxed, t->relaxation);
+    r->relaxed = fmax(r->relaxed, fmax(t->relaxation, t->given));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
-    if (t->relaxed) worsen(r, QPC_STEP_RELAXED);
+    if (t->relaxed || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);
     if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);
     if (gap < w->solver.reach) r->min_gap = fmin(r->min_gap, gap);
     return st;

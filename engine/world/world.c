@@ -17,7 +17,7 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, do
         kinetic += 0.5 * w->mass[i] * v3_norm2(v3_load(v + 3 * i));
         potential -= w->mass[i] * v3_dot(w->gravity, v3_load(x + 3 * i));
     }
-    double elastic = qpc_springs_energy(&w->springs, x);
+    double elastic = qpc_springs_energy(&w->springs, x) + qpc_springs_limit_energy(&w->springs, x, false);
     if (ret_kinetic != NULL) *ret_kinetic = kinetic;
     if (ret_potential != NULL) *ret_potential = potential;
     if (ret_elastic != NULL) *ret_elastic = elastic;
@@ -118,7 +118,7 @@ void qpc_world_destroy(qpc_world *w) {
                       w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
                       w->stiffness,   w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
-                      w->warm_key,    w->warm_lambda, w->contact_info, w->conflict_info, w->limit_on,
+                      w->warm_key,    w->warm_lambda, w->contact_info, w->conflict_info, w->limit_on, w->giving,
                       w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block,
                       w->laws,       w->mass_floor};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
@@ -160,7 +160,7 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     ok = ok && (w->spring_node = qpc_calloc((size_t)springs + 1, sizeof *w->spring_node));
     ok = ok && (!cloth || (w->spring_other = qpc_calloc((size_t)springs + 1, sizeof *w->spring_other)));
     ok = ok && (!cloth || (w->spring_place = qpc_calloc((size_t)springs + 1, sizeof *w->spring_place)));
-    ok = ok && (w->limit_on = qpc_calloc((size_t)springs + 1, 1));
+    ok = ok && (w->limit_on = qpc_calloc((size_t)springs + 1, 1)) && (w->giving = qpc_calloc((size_t)springs + 1, 1));
     ok = ok && (w->pin_of = qpc_calloc((size_t)free_nodes + 1, sizeof *w->pin_of));
     ok = ok && (w->pins = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pins));
     ok = ok && (w->pin_node = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pin_node));
@@ -249,6 +249,10 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
             w->spring_max[s] = limit->max * w->rest_length[s];
         }
         w->any_limit = true;
+    }
+    if (w->any_limit && w->integrator == QPC_IMPLICIT_EULER) {
+        w->springs.least = w->spring_min;
+        w->springs.most = w->spring_max;
     }
     for (int32_t i = 0; i < w->node_count; i++) w->row_dof[i] = i < w->free_count ? 3 * i : -1;
     for (int32_t i = 0; i < w->free_count; i++) w->pin_of[i] = -1;

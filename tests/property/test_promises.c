@@ -177,7 +177,7 @@ static void strain_limits_give_way_before_contacts_and_pins(void **state) {
                      "{'kind': 'strain-limit', 'body': 'c', 'max': 1.02}]}");
     simulation_control(&sim, "{'targets': [{'body': 'c', 'node': 0, 'velocity': [-0.2, -0.1, 0]},"
                              "{'body': 'c', 'node': -1, 'velocity': [0.2, -0.1, 0]}]}");
-    int relaxed = 0;
+    int relaxed = 0, proved = 0;
     int32_t named = 0;
     for (int i = 1; i <= 50; i++) {
         simulation_step(&sim, 1);
@@ -204,16 +204,63 @@ static void strain_limits_give_way_before_contacts_and_pins(void **state) {
         while (touching && last > 0 && !limits[last]) last--;
         for (int k = first; k <= last; k++) whole &= limits[k];
         whole &= first == 0 || last == 19;
-        assert_true(sim.report.outcome != QPC_STEP_RELAXED || whole);
+        assert_true(named == 0 || whole); // once they are known to, the step does not prove it every time
         assert_true(sim.report.outcome == QPC_STEP_RELAXED || named == 0);
+        proved += named > 0;
         relaxed += sim.report.outcome == QPC_STEP_RELAXED && sim.report.relaxed > 0;
         assert_near(sim.report.lag, 0, 0);
         assert_near(simulation_x(&sim, 0)[0], -0.3 - 0.002 * i, 1e-12);
-        assert_true(sim.report.max_speed < 40); // torn at 0.4 m/s, it twitches
+        assert_true(sim.report.max_speed < 4); // torn at 0.4 m/s
     }
-    assert_true(relaxed > 10);
+    assert_true(relaxed > 40 && proved > 4);
     assert_true(sim.report.max_strain > 0.2);
     simulation_end(&sim);
+}
+
+/// A cable that is drawn out far past its limit, straight or sagging: by the closed form of springs in line, with k up to the
+/// limit and 101 k from 1.001 of it on.
+static void a_limit_that_gives_way_is_a_stiff_spring(void **state) {
+    (void)state;
+    static const struct {
+        const char *gravity;
+        int newton;
+        double speed, more; // m/s; of the strain that is needed
+    } cases[] = {{"0", 10, 1.01, 1e-2}, {"-0.01", 10, 1.1, 1e-2}, {"-9.81", 10, 2.5, 3e-2}, {"-9.81", 0, 2.5, 3e-2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text, "{'dt': 0.005, 'gravity': [0, %s, 0], 'solver': {'newton': %d}, 'bodies': [{'kind': 'cable', 'name': 'c',"
+                       "'radius': 0.01, 'mass': 0.1, 'stiffness': 1e4, 'nodes': [[0, 1, 0], [0.1, 1, 0], [0.2, 1, 0], [0.3, 1, 0],"
+                       "[0.4, 1, 0], [0.5, 1, 0], [0.6, 1, 0], [0.7, 1, 0], [0.8, 1, 0], [0.9, 1, 0], [1, 1, 0]]}],"
+                       "'constraints': [{'kind': 'fixed', 'body': 'c', 'nodes': [0, -1]}, {'kind': 'strain-limit', 'body': 'c', 'max': 1.05}]}",
+                       cases[i].gravity, cases[i].newton);
+        simulation sim;
+        simulation_start(&sim, text);
+        simulation_control(&sim, "{'targets': [{'body': 'c', 'node': -1, 'velocity': [1, 0, 0]}]}");
+        for (int k = 1; k <= 60; k++) {
+            simulation_step(&sim, 1);
+            double needed = fmax(0.005 * k, 0.05);
+            assert_true(sim.report.max_strain < needed * (1 + cases[i].more) + 1e-4);
+            assert_true(sim.report.max_speed < cases[i].speed);
+            assert_int_equal(sim.report.outcome, k <= 10 ? QPC_STEP_OPTIMAL : QPC_STEP_RELAXED);
+        }
+        double past = 0.13 - 0.105 * 1.001; // of each spring, m
+        int32_t pins, springs;
+        const int32_t *pinned;
+        const double *reactions = qpc_world_reactions(sim.w.world, &pinned, &pins), *limits = qpc_world_limit_forces(sim.w.world, &springs);
+        assert_int_equal(pins, 2);
+        for (int32_t s = 0; s < springs; s++) assert_near(limits[s], 1e6 * past, 5);
+        assert_near(reactions[3], 1e4 * 0.03 + 1e6 * past, 5); // within the weight of 1 N
+        double stored = 10 * (0.5 * 1e4 * 0.03 * 0.03 + 0.5 * 1e6 * past * past);
+        assert_near(sim.report.elastic, stored, 1e-3 * stored);
+        // Implicit Euler drives against the force at the end of each step: 0.5 k (v h)^2 more each time, no less.
+        assert_true(sim.report.work > stored && sim.report.work < 1.1 * stored);
+        // Back again, the limit holds as it did before.
+        simulation_control(&sim, "{'targets': [{'body': 'c', 'node': -1, 'velocity': [-1, 0, 0]}]}");
+        simulation_step(&sim, 55);
+        assert_int_equal(sim.report.outcome, QPC_STEP_OPTIMAL);
+        assert_true(sim.report.max_strain < 0.05 * 1.003);
+        simulation_end(&sim);
+    }
 }
 
 // ---- the fail-safe alone ----
@@ -406,6 +453,7 @@ int main(void) {
         cmocka_unit_test(a_pin_driven_into_a_floor_is_told_with_friction_too),
         cmocka_unit_test(a_rotating_paddle_that_is_blocked_owes_its_turn),
         cmocka_unit_test(strain_limits_give_way_before_contacts_and_pins),
+        cmocka_unit_test(a_limit_that_gives_way_is_a_stiff_spring),
         cmocka_unit_test(a_fast_cable_without_passes_and_halvings_does_not_stand_still_for_ever),
         cmocka_unit_test(a_start_within_thickness_is_pushed_out_slowly),
         cmocka_unit_test(pellets_and_cables_bounce_off_each_other_without_meeting),

@@ -1,6 +1,6 @@
 /// Springs: energy, force, clamped Jacobian, and two oracles of backward Euler.
+#include "base/vec.h"
 #include "engine/dynamics/cable.h"
-
 #include "tests/support/check.h"
 #include "tests/support/oracle.h"
 
@@ -15,7 +15,7 @@ static double uniform(void) {
 // Two cables: nodes 0-3 and 4-5.
 static const int32_t node[] = {0, 1, 2, 4};
 static const double stiffness[] = {1000, 2500, 50, 7}, rest[] = {0.5, 0.7, 0.4, 1.2};
-static const qpc_springs springs = {4, node, stiffness, rest, NULL, NULL};
+static const qpc_springs springs = {.count = 4, .node = node, .stiffness = stiffness, .rest_length = rest};
 
 static void place(double *x, double spacing) {
     for (int32_t i = 0; i < NODES; i++) {
@@ -44,6 +44,74 @@ static void force_is_minus_the_gradient_of_the_energy(void **state) {
     }
 }
 
+static double giving_energy(const qpc_springs *s, const double *x) {
+    return qpc_springs_energy(s, x) + qpc_springs_limit_energy(s, x, true);
+}
+
+/// Limits that give way: forces against differences of the energy, the Jacobian against differences of the forces.
+static void limits_that_give_way_are_springs(void **state) {
+    (void)state;
+    const double least[] = {0.9, 0, 0.2, 0.95}, most[] = {1.0, 0.6, HUGE_VAL, 1.1};
+    const uint8_t giving[] = {1, 1, 1, 0};
+    qpc_springs limited = springs;
+    limited.least = least;
+    limited.most = most;
+    double x[N], none[N] = {0};
+    int32_t past = 0;
+    for (int32_t turn = 0; turn < 20; turn++) {
+        qpc_linsys K = {0};
+        qpc_error err = {0};
+        double f[N] = {0}, up[N], down[N], Hv[N] = {0};
+        place(x, turn % 2 == 0 ? 1.3 : 0.5);
+        assert_near(giving_energy(&limited, x), qpc_springs_energy(&springs, x), 0);
+        assert_near(qpc_springs_limit_force(&limited, 0, x), 0, 0);
+        limited.giving = giving;
+        assert_int_equal(qpc_linsys_resize(&K, N, 5, &err), QPC_OK);
+        qpc_springs_linearise(&limited, x, none, 1.0, &K, f, Hv);
+        bool stretched = true, smooth = true; // away from kinks, where the clamped Jacobian is the whole one
+        for (int32_t s = 0; s < 4; s++) {
+            double part = qpc_springs_past_limit(&limited, s, x);
+            if (giving[s] != 0 && part != 0) past++;
+            stretched &= part >= 0;
+            qpc_vec3 d = v3_sub(v3_load(x + 3 * node[s] + 3), v3_load(x + 3 * node[s]));
+            stretched &= v3_norm(d) > rest[s];
+            smooth &= fabs(v3_norm(d) / most[s] - 1.001) > 1e-4;
+            assert_near(qpc_springs_limit_force(&limited, s, x), giving[s] != 0 ? 100 * stiffness[s] * part : 0, 1e-9 * fabs(part) * 1e5);
+        }
+        for (int32_t i = 0; i < N; i++) {
+            double keep = x[i], h = 1e-6;
+            x[i] = keep + h;
+            double above = giving_energy(&limited, x);
+            x[i] = keep - h;
+            double below = giving_energy(&limited, x);
+            x[i] = keep;
+            if (smooth) assert_near(f[i], -(above - below) / (2 * h), 1e-3); // h^2 100 k / l, eps U / h
+        }
+        if (stretched && smooth) {
+            for (int32_t i = 0; i < N; i++) {
+                qpc_linsys scratch = {0};
+                double keep = x[i], h = 1e-6, ignored[N] = {0};
+                memset(up, 0, sizeof up);
+                memset(down, 0, sizeof down);
+                assert_int_equal(qpc_linsys_resize(&scratch, N, 5, &err), QPC_OK);
+                x[i] = keep + h;
+                qpc_springs_linearise(&limited, x, none, 1.0, &scratch, up, ignored);
+                x[i] = keep - h;
+                qpc_springs_linearise(&limited, x, none, 1.0, &scratch, down, ignored);
+                x[i] = keep;
+                qpc_linsys_fini(&scratch);
+                for (int32_t j = 0; j < N; j++) {
+                    double entry = j > i + 5 || i > j + 5 ? 0 : i >= j ? *qpc_linsys_entry(&K, i, j) : *qpc_linsys_entry(&K, j, i);
+                    assert_near(entry, -(up[j] - down[j]) / (2 * h), 2e-2); // of 1e5
+                }
+            }
+        }
+        qpc_linsys_fini(&K);
+        limited.giving = NULL;
+    }
+    assert_true(past > 20);
+}
+
 static void forces_are_internal_and_tension_is_their_size(void **state) {
     (void)state;
     double x[N], f[N] = {0}, tension[4], sum[3] = {0};
@@ -57,7 +125,7 @@ static void forces_are_internal_and_tension_is_their_size(void **state) {
     // A stretched spring pulls its ends together.
     double apart[6] = {0, 0, 0, 2, 0, 0}, g[6] = {0};
     const int32_t first[] = {0};
-    qpc_springs one = {1, first, stiffness, rest, NULL, NULL};
+    qpc_springs one = {.count = 1, .node = first, .stiffness = stiffness, .rest_length = rest};
     qpc_springs_force(&one, apart, g);
     assert_near(g[0], 1500, 1e-9);
     assert_near(g[3], -1500, 1e-9);
@@ -115,7 +183,7 @@ static void a_spring_of_no_length_stays_finite(void **state) {
     (void)state;
     double x[6] = {1, 2, 3, 1, 2, 3}, f[6] = {0}, v[6] = {1}, Hv[6] = {0}, tension;
     const int32_t first[] = {0};
-    qpc_springs one = {1, first, stiffness, rest, NULL, NULL};
+    qpc_springs one = {.count = 1, .node = first, .stiffness = stiffness, .rest_length = rest};
     qpc_linsys K = {0};
     qpc_error err = {0};
     assert_ok(qpc_linsys_resize(&K, 6, 5, &err), &err);
@@ -138,7 +206,7 @@ static void two_particles_follow_the_oracle(void **state) {
     double x[6] = {oracle_setup(&o, "x1_m"), 0, 0, oracle_setup(&o, "x2_m"), 0, 0};
     double v[6] = {oracle_setup(&o, "v1_m_s"), 0, 0, oracle_setup(&o, "v2_m_s"), 0, 0};
     const int32_t first[] = {0};
-    qpc_springs one = {1, first, &k, &l0, NULL, NULL};
+    qpc_springs one = {.count = 1, .node = first, .stiffness = &k, .rest_length = &l0};
     qpc_linsys K = {0};
     qpc_error err = {0};
     assert_ok(qpc_linsys_resize(&K, 6, 5, &err), &err);
@@ -169,6 +237,7 @@ static void two_particles_follow_the_oracle(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(force_is_minus_the_gradient_of_the_energy),
+        cmocka_unit_test(limits_that_give_way_are_springs),
         cmocka_unit_test(forces_are_internal_and_tension_is_their_size),
         cmocka_unit_test(stiffness_is_the_jacobian_where_springs_are_stretched),
         cmocka_unit_test(stiffness_is_semidefinite_in_any_state),

@@ -120,7 +120,8 @@ static void columns_hold_the_same_matrix_as_a_band(void **state) {
         k[s.count + i] = 50;
         l[s.count + i] = 0.4;
     }
-    qpc_springs all = {springs, node, k, l, other, NULL}, placed = {springs, node, k, l, other, place};
+    qpc_springs all = {.count = springs, .node = node, .stiffness = k, .rest_length = l, .other = other}, placed = all;
+    placed.place = place;
     for (int i = 0; i < N; i++) {
         x[i] = (i < 3 * SIDE * SIDE ? rest[i] : 5 + i) + 0.3 * uniform();
         v[i] = uniform();
@@ -162,7 +163,7 @@ static void one_pair_of_nodes_may_have_two_springs(void **state) {
     int32_t place[12], *start, *row;
     assert_ok(qpc_cloth_springs_make(mesh, 1, NULL, 1, 1, &s, &err), &err);
     assert_int_equal(s.count, 12);
-    qpc_springs all = {s.count, s.node, s.stiffness, s.rest_length, s.other, place};
+    qpc_springs all = {.count = s.count, .node = s.node, .stiffness = s.stiffness, .rest_length = s.rest_length, .other = s.other, .place = place};
     assert_ok(qpc_springs_pattern(&all, 4, &start, &row, place, &err), &err);
     assert_int_equal(start[12], 12 * 13 / 2); // full
     for (int i = 0; i < 12; i++) assert_int_equal(place[i], 3 * (s.other[i] - s.node[i] - 1));

@@ -325,7 +325,7 @@ static void fixed_points_follow_the_oracle(void **state) {
     double dt = oracle_setup(&o, "dt_s"), want[2], tolerance;
     const double mass[2] = {oracle_setup(&o, "mass1_kg"), oracle_setup(&o, "mass2_kg")};
     const int32_t first[] = {0};
-    const qpc_springs spring = {1, first, &k, &l0, NULL, NULL};
+    const qpc_springs spring = {.count = 1, .node = first, .stiffness = &k, .rest_length = &l0};
     scene_init(&s, 2, mass, dt);
     s.x[0] = oracle_setup(&o, "x1_m");
     s.x[3] = oracle_setup(&o, "x2_m");
@@ -364,7 +364,7 @@ static void a_spring_on_a_fixed_point_follows_backward_euler(void **state) {
            tolerance;
     const double mass[2] = {0.7, oracle_setup(&o, "mass_kg")};
     const int32_t first[] = {0};
-    const qpc_springs spring = {1, first, &k, &l0, NULL, NULL};
+    const qpc_springs spring = {.count = 1, .node = first, .stiffness = &k, .rest_length = &l0};
     scene_init(&s, 2, mass, dt);
     s.x[0] = -1; // rest position of the particle is then 0
     s.x[3] = oracle_setup(&o, "x0_m");

@@ -80,7 +80,7 @@ static void make(uint64_t s, double stiffness, double heaviest, double least_ben
     memset(f, 0, sizeof f);
     memset(Hv, 0, sizeof Hv);
     assert_ok(qpc_linsys_resize(&q.K, N, 5, &err), &err);
-    qpc_springs cable = {springs, node, k, l0, NULL, NULL};
+    qpc_springs cable = {.count = springs, .node = node, .stiffness = k, .rest_length = l0};
     qpc_springs_stiffness(&cable, q.x, q.v, dt, &q.K, Hv);
     qpc_springs_force(&cable, q.x, f);
     for (int32_t i = 0; i < NODES; i++) {
