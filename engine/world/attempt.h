@@ -105,6 +105,10 @@ qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc
 qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err);
 /// The proof in the report that rows of w->rows contradict, for readers (conflict.c).
 qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report, qpc_error *err);
+/// Springs past limits that gave way, if there is no proof in this step.
+qpc_status qpc_step_keep_given(qpc_world *w, qpc_error *err);
+/// Key of the row of a spring's limit.
+uint64_t qpc_step_strain_key(int32_t spring, bool maximum);
 void qpc_step_drop_friction(qpc_world *w);
 /// Contact of the rub with that row, or -1.
 int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);

@@ -27,14 +27,40 @@ static bool named_before(const qpc_conflict_info *list, int32_t at) {
     return false;
 }
 
+static qpc_status reserve(qpc_world *w, int32_t count, qpc_error *err) {
+    if (count <= w->conflict_info_capacity) return QPC_OK;
+    qpc_conflict_info *grown = qpc_realloc_array(w->conflict_info, (size_t)count, sizeof *grown);
+    if (grown == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d rows that contradict", count);
+    w->conflict_info = grown;
+    w->conflict_info_capacity = count;
+    return QPC_OK;
+}
+
+qpc_status qpc_step_keep_given(qpc_world *w, qpc_error *err) {
+    int32_t count = 0, named = 0;
+    if (w->springs.giving == NULL || w->conflict_info_count > 0) return QPC_OK;
+    for (int32_t s = 0; s < w->springs.count; s++)
+        count += w->giving[s] != 0 && qpc_springs_past_limit(&w->springs, s, w->x) != 0.0;
+    int32_t most = count < QPC_CONFLICT_MAX ? count : QPC_CONFLICT_MAX;
+    qpc_status st = reserve(w, most, err);
+    if (st != QPC_OK) return st;
+    for (int32_t s = 0; s < w->springs.count && named < most; s++) {
+        double past = w->giving[s] != 0 ? qpc_springs_past_limit(&w->springs, s, w->x) : 0.0;
+        if (past == 0.0) continue;
+        qpc_conflict_info *out = &w->conflict_info[named++];
+        *out = (qpc_conflict_info){.body = {-1, -1}, .feature = {-1, -1}, .key = qpc_step_strain_key(s, past > 0.0)};
+        out->kind = past > 0.0 ? QPC_CONFLICT_STRAIN_MAX : QPC_CONFLICT_STRAIN_MIN;
+        spring_of(w, s, out);
+    }
+    w->conflict_info_count = named;
+    w->report->conflicts = count;
+    return QPC_OK;
+}
+
 qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report, qpc_error *err) {
     int32_t count = qpc_conflict_named(report);
-    if (count > w->conflict_info_capacity) {
-        qpc_conflict_info *grown = qpc_realloc_array(w->conflict_info, (size_t)count, sizeof *grown);
-        if (grown == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d rows that contradict", count);
-        w->conflict_info = grown;
-        w->conflict_info_capacity = count;
-    }
+    qpc_status st = reserve(w, count, err);
+    if (st != QPC_OK) return st;
     int32_t named = 0;
     for (int32_t i = 0; i < count; i++) {
         int32_t row = report->conflict_row[i], source = w->rows.source[row];

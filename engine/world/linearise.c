@@ -107,7 +107,7 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
 
 // ---- rows ----
 
-static uint64_t strain_key(int32_t spring, bool maximum) {
+uint64_t qpc_step_strain_key(int32_t spring, bool maximum) {
     return UINT64_C(1) << 63 | (uint64_t)(maximum ? 1 : 0) << 62 | (uint64_t)(uint32_t)spring;
 }
 
@@ -133,7 +133,7 @@ qpc_status qpc_step_add_strain_row(qpc_world *w, const qpc_trial *t, int32_t spr
         double length = v3_dot(n, v3_sub(v3_load(w->x + 3 * i), v3_load(w->x + 3 * j)));
         limit = maximum ? fmax(limit, length) : fmin(limit, length);
     }
-    return qpc_rows_add_strain(&w->rows, &frame, i, j, n, maximum, limit, strain_key(spring, maximum), spring, err);
+    return qpc_rows_add_strain(&w->rows, &frame, i, j, n, maximum, limit, qpc_step_strain_key(spring, maximum), spring, err);
 }
 
 /// Strain rows: springs near a limit at x or in the motion on trial, and those that had a cut.

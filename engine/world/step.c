@@ -422,6 +422,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_motion_begin_step(w);
     st = advance(w, w->dt, w->dt, 0, err);
     if (st == QPC_OK) st = publish_contacts(w, w->warm_h, err); // of the last part of the step
+    if (st == QPC_OK) st = qpc_step_keep_given(w, err);
     if (st != QPC_OK) {
         restore_state(w, &saved);
         w->near_valid = false;

@@ -73,7 +73,7 @@ class Details(unittest.TestCase):
             self.assertLessEqual(len(names), last["conflicts"])
             named.append((names, state))
         self.assertGreater(relaxed, 5)
-        self.assertGreater(conflicts, 0)  # limits that gave way go on doing so without a new proof
+        self.assertGreater(conflicts, 0)
         path = self.client.describe_run(world.run)["path"]
         with qpcollide.Replay(path) as replay:
             for step, (names, state) in enumerate(named, 1):
