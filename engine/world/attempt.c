@@ -274,7 +274,7 @@ static qpc_status solve(qpc_world *w, qpc_trial *t, const double *start, double 
     if (smooth && leaves_friction_out(w)) w->rub.unmet = true;
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
     // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
-    if (report.outcome == QPC_OUTCOME_ITERATION_LIMIT && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
+    if ((t->stalled || report.outcome == QPC_OUTCOME_ITERATION_LIMIT) && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
     // Nor are hits collected of an answer that is none, between rows that left each other no more than a hair.
     if (t->relaxed && report.outcome != QPC_OUTCOME_OPTIMAL) t->last_pass = true;
     note_budget(w, t);
@@ -476,7 +476,15 @@ static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
     return QPC_OK;
 }
 
-/// The QP with hits in it. If that squeezes, the motion and its multipliers stay what they were.
+/// A strain limit carries a force: where rows leave no room it gives way first.
+static bool limits_hold(const qpc_world *w) {
+    for (int32_t i = 0; i < w->rows.m && w->any_limit; i++)
+        if (w->rows.kind[i] != QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0) return true;
+    return false;
+}
+
+/// The QP with hits in it. If they contradict once more, or nearly do, so that the answer runs away, the motion and its
+/// multipliers stay what they were: hits of that would be rows that nothing needs.
 static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
     size_t n = 3 * (size_t)w->free_count * sizeof(double), m = (size_t)w->rows.m * sizeof(double);
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
@@ -485,7 +493,12 @@ static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
     memcpy(lambda, w->rows.lambda, m);
     memcpy(w->dv_try, w->dv, n);
     qpc_status st = solve(w, t, w->dv_try, w->dv, err);
-    if (t->squeezed) {
+    if (st == QPC_OK && !t->contradiction && !t->squeezed && !t->exhausted && !limits_hold(w)) {
+        place_end(w, t->h, w->dv);
+        qpc_trial_test_energy(w, t);
+        if (qpc_trial_is_absurd(w, t) || qpc_trial_runs_away(w, t, w->dv_try)) t->squeezed = t->last_pass = true;
+    }
+    if (st == QPC_OK && t->squeezed) {
         memcpy(w->dv, w->dv_try, n);
         memcpy(w->rows.lambda, lambda, m);
     }

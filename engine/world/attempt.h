@@ -156,5 +156,7 @@ double qpc_trial_measure_energy(const qpc_world *w, qpc_trial *t, double energy)
 bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t);
 /// The answer is of absurd speed and energy: far above all that moves, falls, is stretched or drives.
 bool qpc_trial_is_absurd(const qpc_world *w, const qpc_trial *t);
+/// dv is far faster than anything explains, the motion with `before` in its place included.
+bool qpc_trial_runs_away(const qpc_world *w, const qpc_trial *t, const double *before);
 
 #endif

@@ -136,15 +136,28 @@ bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t) {
     return w->integrator == QPC_IMPLICIT_EULER && t->excess > QPC_ENERGY_TOLERANCE;
 }
 
+/// The fastest that what moves, falls, is pulled or drives explains, m/s.
+static double fastest_explained(const qpc_world *w, double h) {
+    double fast = w->min_separation / h + h * v3_norm(w->gravity);
+    for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
+    for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
+    return fast;
+}
+
+static double fastest(const qpc_world *w, const double *dv) {
+    double speed = 0.0;
+    for (int32_t i = 0; i < w->free_count; i++) speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(dv + 3 * i))));
+    return speed;
+}
+
+bool qpc_trial_runs_away(const qpc_world *w, const qpc_trial *t, const double *before) {
+    return !(fastest(w, w->dv) <= ABSURD_SPEED * fmax(fastest_explained(w, t->h), fastest(w, before)));
+}
+
 /// Rows that nearly exclude each other, or a driven body in a narrow wedge, can leave such an answer.
 bool qpc_trial_is_absurd(const qpc_world *w, const qpc_trial *t) {
-    double fast = w->min_separation / t->h + t->h * v3_norm(w->gravity), speed = 0.0, kinetic = 0.0, weight = 0.0;
-    for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
-    for (int32_t i = 0; i < w->free_count; i++) {
-        fast = fmax(fast, t->h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
-        speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(w->dv + 3 * i))));
-    }
-    if (!(speed > ABSURD_SPEED * fast)) return false;
+    double kinetic = 0.0, weight = 0.0;
+    if (!(fastest(w, w->dv) > ABSURD_SPEED * fastest_explained(w, t->h))) return false;
     for (int32_t i = 0; i < w->free_count; i++) {
         kinetic += 0.5 * w->mass[i] * v3_norm2(v3_load(w->v + 3 * i));
         weight += w->mass[i] * v3_norm(w->gravity);
