@@ -15,7 +15,7 @@ typedef struct bench_scene_options {
 #define BENCH_SCENE_COUNTS(X)                                                                      \
     X(passes) X(newton) X(qps) X(halvings) X(failsafe) X(contacts) X(rows) X(active)               \
     X(solver_iterations) X(set_changes) X(factorizations) X(solves) X(fallbacks) X(candidates)     \
-    X(vt_tests) X(ee_tests) X(hits)
+    X(vt_tests) X(ee_tests) X(hits) X(sticking) X(sliding) X(friction_missed)
 #define BENCH_SCENE_PHASES(X) X(ns_assemble) X(ns_detect) X(ns_rows) X(ns_solve) X(ns_certify)
 #define BENCH_SCENE_WORST(X)                                                                       \
     X(stat) X(prim) X(comp) X(natural_ratio) X(violation) X(energy_drift) X(max_strain)

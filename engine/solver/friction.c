@@ -17,7 +17,8 @@ enum {
     STAGGER_CAP = 50,
     ROUNDS = 60,
     CHAIN_STEPS = 300,
-    SPARSE_STEPS = 80,        // those that take more go to dense matrices, if few enough push
+    SPARSE_STEPS = 80,        // those that take more go to dense matrices, if few enough push;
+    SPARSE_MOST = 150,        // else as many
     DENSE_AFTER = 120,        // unknowns that dense matrices may have where a chain was not solved,
     DENSE_AFTER_SPARSE = 600, // and where K is no band
 };
@@ -209,7 +210,7 @@ static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambd
             status = qpc_friction_set_condense(&job->set, job->arena, err);
         if (status != QPC_OK) return status;
         qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
-        qpc_friction_report now = {.iterations = i};
+        qpc_friction_report now = {.iterations = i, .path = QPC_FRICTION_BY_TURNS};
         qpc_friction_set_report(&job->set, job->dv, r, &now);
         if (now.natural < job->found.natural) {
             job->found = now;
@@ -343,7 +344,7 @@ static int64_t pushing(const friction_job *job) {
 
 /// Where K has any pattern: in memory linear in the rows.
 static qpc_status sparse(friction_job *job, const double *start, qpc_error *err) {
-    int32_t most = pushing(job) > DENSE_AFTER_SPARSE ? CHAIN_STEPS : SPARSE_STEPS;
+    int32_t most = pushing(job) > DENSE_AFTER_SPARSE ? SPARSE_MOST : SPARSE_STEPS;
     if (job->most > 0 && job->most < most) most = job->most;
     if (left(job) < most) most = left(job);
     qpc_status status = qpc_friction_sparse_solve(job->qp, job->friction, job->tolerance, most, start, job->arena, job->dv,
@@ -384,6 +385,7 @@ static qpc_status dense(friction_job *job, qpc_error *err) {
 static qpc_status exact(friction_job *job, qpc_error *err) {
     const qpc_qp *qp = job->qp;
     qpc_friction_path path = qpc_friction_choose(qp, job->friction);
+    job->found.path = path;
     bool meshed = path == QPC_FRICTION_BY_SPARSE, banded = path == QPC_FRICTION_BY_CHAIN, warm = banded || any_push(job);
     qpc_status status = meshed ? QPC_OK : qpc_linsys_ensure(qp->sys, err);
     if (status == QPC_OK && !warm) status = solve_without(job, err);
@@ -395,7 +397,10 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
     }
     bool bounded = meshed || job->most > 0, large = pushing(job) > (meshed ? DENSE_AFTER_SPARSE : DENSE_AFTER);
     bool spent = job->most > 0 && job->found.newton >= job->most;
-    if (!(job->after && bounded && (large || spent))) status = dense(job, err);
+    if (!(job->after && bounded && (large || spent))) {
+        job->found.path = QPC_FRICTION_BY_DENSE;
+        status = dense(job, err);
+    }
     return status == QPC_OK ? alone(job, warm, err) : status;
 }
 

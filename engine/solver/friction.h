@@ -38,6 +38,14 @@ typedef struct qpc_friction_options {
     int32_t max_total;      // iterations of both reports together, QPs included (0: no bound)
 } qpc_friction_options;
 
+/// The way that a solve of a QP went; stored in run files: order never changes.
+typedef enum qpc_friction_path {
+    QPC_FRICTION_BY_CHAIN,  // K is banded: linear time (friction_chain.h)
+    QPC_FRICTION_BY_SPARSE, // any other K and more than a few contacts: linear memory (friction_sparse.h)
+    QPC_FRICTION_BY_DENSE,  // what pushes condensed to dense matrices (friction_set.h)
+    QPC_FRICTION_BY_TURNS,  // staggered
+} qpc_friction_path;
+
 /// natural = |r - P(r - rho (u + mu |u_T| e_N))|, weighted by rho^-1/2, over S = sqrt(sum rho
 /// |q|^2), with rho = 1 / lambda_max of a contact's block of W (docs/theory-friction.md). In
 /// qpc_solve_friction it runs over the contacts and over the other rows that were kept.
@@ -46,7 +54,11 @@ typedef struct qpc_friction_report {
         dissipation_defect; // dimensionless, solvers.md 3c
     int32_t iterations, outers, newton, sticking, sliding, open;
     bool converged;
+    qpc_friction_path path; // of qpc_solve_friction: what gave the answer
 } qpc_friction_report;
+
+/// The way an exact solve goes first, by the form of the QP alone (docs/theory-friction.md has the rule).
+qpc_friction_path qpc_friction_choose(const qpc_qp *qp, const qpc_friction *friction);
 
 /// Solve the QP with friction. beta (2 count): warm start in, impulses out, N s. dv, lambda,
 /// report: as qpc_solve() has them (its own solves go through `id`). QPC_OK also when it did not
@@ -57,14 +69,6 @@ qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_fric
                               const qpc_friction_options *friction_options, qpc_arena *arena,
                               double *dv, double *lambda, double *beta, qpc_solver_report *report,
                               qpc_friction_report *friction_report, qpc_error *err);
-
-/// The way an exact solve of a QP goes, by its form alone (docs/theory-friction.md has the rule).
-typedef enum qpc_friction_path {
-    QPC_FRICTION_BY_CHAIN,  // K is banded: linear time (friction_chain.h)
-    QPC_FRICTION_BY_SPARSE, // any other K and more than a few contacts: linear memory (friction_sparse.h)
-    QPC_FRICTION_BY_DENSE,  // what pushes condensed to dense matrices (friction_set.h)
-} qpc_friction_path;
-qpc_friction_path qpc_friction_choose(const qpc_qp *qp, const qpc_friction *friction);
 
 /// The algebraic form, u = W r + q, per contact (N, T1, T2): r in the cone of mu, u_N >= 0, r_N u_N
 /// = 0, r_T opposite to u_T with |r_T| = mu r_N when sliding. W (3 count x 3 count) by rows, need

@@ -26,7 +26,9 @@ enum {
     MANY = 6,            // from which on it falls
 };
 static const double ETA = 0.1, THETA = 0.3, STRIDE = 0.3; // as in alm_pcg.c
-static const double R_CG = 2, R_FACTOR = 30, R_GROWTH = 4, R_MOST_CG = 1e4, R_MOST_FACTOR = 1e8, R_FACTOR_GROWTH = 10, HARDEN = 0.01, SOFTEN = 16;
+static const double R_CG = 2, R_MOST_CG = 1e4, R_GROWTH = 4, HARDEN = 0.01, SOFTEN = 16; // HARDEN: of the largest energy
+static const double R_FACTOR = 30, R_MOST_FACTOR = 1e8, R_FACTOR_GROWTH = 10;
+static const double LEAP_AIM = 1e-3; // of the tolerance
 static const double AIM = 0.1, FAR_OFF = 1e-3, LEAST_DAMPING = 0.1;
 static const double SETTLED = 1e-4;        // of what is left of the equation of dv
 static const double FREE_TOLERANCE = 1e-3; // of K^-1 b, which only S needs
@@ -96,7 +98,8 @@ static qpc_status make_blocks(qpc_sheet *s, const double *lambda, const double *
         qpc_friction_block *b = s->blocks + i;
         qpc_friction_block_make(qp, s->friction, i, contact_of[i], b);
         for (int32_t k = 0; k < b->columns; k++)
-            if (inverse[9 * (int64_t)(b->column[k] / 3)] == -1) invert_node(qp->sys, b->column[k] / 3, inverse + 9 * (int64_t)(b->column[k] / 3));
+            if (inverse[9 * (int64_t)(b->column[k] / 3)] == -1)
+                invert_node(qp->sys, b->column[k] / 3, inverse + 9 * (int64_t)(b->column[k] / 3));
         compliance(b, inverse, W);
         qpc_friction_block_scale(b, W, lambda[i], beta);
     }
@@ -319,7 +322,8 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
             update(s, c, energy);
             if (++c->waited < c->patience) continue;
             bool gained;
-            qpc_status st = qpc_sheet_leap(s, c->scale / fmax(c->norm, 1e-300), 1e-3 * c->tolerance * c->scale, most, steps, &gained, err);
+            double R = c->scale / fmax(c->norm, DBL_MIN), goal = LEAP_AIM * c->tolerance * c->scale;
+            qpc_status st = qpc_sheet_leap(s, R, goal, most, steps, &gained, err);
             if (st != QPC_OK) return st;
             c->waited = 0;
             c->patience = gained ? PATIENCE : PATIENCE_MOST;
@@ -348,7 +352,8 @@ qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *frict
                                      qpc_solver_report *report, qpc_friction_report *found, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_sheet s = {.qp = qp, .friction = friction, .arena = arena};
-    course c = {.tolerance = tolerance, .least = HUGE_VAL, .reference = HUGE_VAL, .damping = 1, .most = R_MOST_CG, .scale = 1, .patience = PATIENCE};
+    course c = {.tolerance = tolerance, .least = HUGE_VAL, .reference = HUGE_VAL, .damping = 1, .most = R_MOST_CG, .scale = 1};
+    c.patience = PATIENCE;
     int32_t steps = 0;
     qpc_status st = set_up(&s, &c, start, lambda, beta, err);
     if (st == QPC_OK) st = iterate(&s, &c, most, &steps, err);

@@ -36,7 +36,10 @@ static bool make_rows(qpc_sheet *s) {
         }
     }
     s->row_start[row] = at;
-    s->rows = (qpc_qp){.n = qp->n, .m = row, .sys = qp->sys, .row_start = s->row_start, .column = s->row_column, .value = s->row_value};
+    s->rows = (qpc_qp){.n = qp->n, .m = row, .sys = qp->sys};
+    s->rows.row_start = s->row_start;
+    s->rows.column = s->row_column;
+    s->rows.value = s->row_value;
     return true;
 }
 

@@ -19,6 +19,7 @@ static const double LOOSE = 100;             // times the tolerances, of QPs on 
 static const double LOOSE_FRICTION = 1e-4;    // natural residual at most, where QPs are loose
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
+enum { FRICTION_ENGINES = 16 };              // engines of a report from here on are ways of friction
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
@@ -135,7 +136,9 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     bool tried = left > 2;
     if (loose && has_cloth(w)) how.tolerance = fmin(LOOSE * how.tolerance, fmax(how.tolerance, LOOSE_FRICTION));
     how.max_iterations = friction_steps(w, qp, friction);
-    how.max_iterations >>= 2 * w->rub.missed; // less and less is tried in a step that misses
+    // Less and less is tried in a step that misses.
+    bool dense = how.mode != QPC_FRICTION_EXACT || qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
+    how.max_iterations >>= (dense ? 2 : 1) * w->rub.missed;
     if (left < INT32_MAX) how.max_total = left - left / 3;
     tried = tried && how.max_iterations > 0;
     qpc_status st = QPC_OK;
@@ -145,6 +148,7 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     if (tried) {
         count_solve(w->report, report);
         w->report->solver_iterations += rubbing.iterations;
+        if (rubbing.converged) w->report->engine = FRICTION_ENGINES + (int64_t)rubbing.path;
         if (rubbing.converged || report->outcome == QPC_OUTCOME_INFEASIBLE) return QPC_OK;
     }
     if (w->rub.missed < 15) w->rub.missed++;

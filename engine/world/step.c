@@ -192,7 +192,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
     count_certificate(w, t, &certificate);
-    if (w->rub.missed > 0 || w->rub.unmet) w->report->friction_missed = 1;
+    if (w->rub.unmet) w->report->friction_missed = 1;
 
     double *v1 = w->dv_best;
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];

@@ -157,6 +157,44 @@ static void pull(simulation *sim, double T1, double T2) {
 }
 
 /// T2 = 1000 N holds against T1 between T2 exp(-mu pi) and T2 exp(mu pi), to 1 %.
+/// A sheet of 256 particles flat on a floor, all of them contacts, gravity leaning: it stays below the angle of friction, and
+/// slides as a block does above.
+static void a_sheet_sticks_and_slips_like_a_block(void **state) {
+    (void)state;
+    for (int slips = 0; slips < 2; slips++) {
+        double angle = (slips ? 35 : 15) * acos(-1.0) / 180, g = 9.81, h = 0.005, mu = 0.4;
+        int steps = slips ? 60 : 400, side = 16;
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "{'dt': %.17g, 'gravity': [%.17g, %.17g, 0], 'contacts': {'friction': %.17g}, 'bodies': ["
+                       "{'kind': 'static', 'mesh': {'generate': {'kind': 'grid', 'columns': 9, 'width': 4}}},"
+                       "{'kind': 'cloth', 'radius': 0.004, 'area_density': 0.2, 'membrane_stiffness': 500, 'bending_stiffness': 0.5, "
+                       "'position': [0.013, 0.004, 0.017], 'mesh': {'generate': {'kind': 'grid', 'columns': %d, 'width': 0.3}}}]}",
+                       h, g * sin(angle), -g * cos(angle), mu, side);
+        simulation sim;
+        simulation_start(&sim, text);
+        double x0[256], moved = 0, speed = 0;
+        for (int k = 0; k < side * side; k++) x0[k] = simulation_x(&sim, k)[0];
+        for (int k = 0; k < steps; k++) {
+            simulation_step(&sim, 1);
+            assert_int_equal(sim.report.friction_missed, 0);
+            assert_int_equal(sim.report.engine, 17); // a sparse K, no dense matrices
+        }
+        for (int k = 0; k < side * side; k++) {
+            moved = fmax(moved, fabs(simulation_x(&sim, k)[0] - x0[k]));
+            speed += simulation_v(&sim, k)[0] / (side * side);
+        }
+        if (slips) {
+            assert_int_equal(sim.report.sliding, side * side);
+            assert_near(speed, steps * h * g * (sin(angle) - mu * cos(angle)), 1e-6);
+        } else {
+            assert_int_equal(sim.report.sticking, side * side);
+            if (!(moved < 1e-9)) fail_msg("crept by %g m in %g s", moved, steps * h);
+        }
+        simulation_end(&sim);
+    }
+}
+
 static void a_capstan_holds_up_to_its_ratio(void **state) {
     (void)state;
     const double ratio = exp(0.3 * acos(-1.0));
@@ -330,6 +368,7 @@ int main(void) {
         cmocka_unit_test(what_slips_slides_as_backward_euler_does),
         cmocka_unit_test(a_block_stops_where_it_should),
         cmocka_unit_test(a_spring_draws_a_block_by_stick_and_slip),
+        cmocka_unit_test(a_sheet_sticks_and_slips_like_a_block),
         cmocka_unit_test(a_capstan_holds_up_to_its_ratio),
         cmocka_unit_test(a_capstan_slips_at_its_ratio),
         cmocka_unit_test(a_ball_bounces_to_its_heights),
