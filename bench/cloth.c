@@ -115,9 +115,11 @@ int main(int argc, char **argv) {
     for (int k = 0; k < count; k++) {
         bench_scene_figures f = {0};
         qpc_error err = {0};
-        char name[32];
+        char name[80];
         if (cells[k] < 2 || cells[k] > 1000) return usage();
-        (void)snprintf(name, sizeof name, "fold-%d", cells[k]);
+        int used = snprintf(name, sizeof name, "fold-%d", cells[k]);
+        if (keys.newton >= 0) used += snprintf(name + used, sizeof name - (size_t)used, "-newton-%d", keys.newton);
+        if (keys.tolerance > 0) (void)snprintf(name + used, sizeof name - (size_t)used, "-tolerance-%g", keys.tolerance);
         if (run(cells[k], keys, &o, &f, &err) != QPC_OK) {
             fprintf(stderr, "%s: %s\n", name, err.message);
             return 1;

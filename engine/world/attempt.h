@@ -1,6 +1,7 @@
 /// Inside of a step: the files that share one attempt at a motion.
 ///
 ///   linearise.c   K and b, rows, warm multipliers: what a QP of the step is made of
+///   solve.c       the QPs of a try: budget, friction, rows that contradict
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
 ///   giveway.c     strain limits that contradict what is driven
 ///   slowdown.c    steps out of budget
@@ -69,9 +70,14 @@ typedef struct qpc_keyed {
 /// By key, equal ones in the order given; spare (count): scratch. The result is in whichever of the two is returned.
 qpc_keyed *qpc_keyed_sort(qpc_keyed *list, qpc_keyed *spare, int32_t count);
 
-// ---- attempt.c: the budget ----
+// ---- solve.c ----
 /// Iterations that the step may still take; INT32_MAX: there is no budget.
 int32_t qpc_step_budget_left(const qpc_world *w);
+/// Solve the QP of the rows, with friction, into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows
+/// that contradict end a bold attempt (t->contradiction), and a cautious one if limits may give way (t->giving); else they are
+/// relaxed.
+qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err);
+static inline bool qpc_has_cloth(const qpc_world *w) { return w->springs.other != NULL; }
 
 // ---- linearise.c ----
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.

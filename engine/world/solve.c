@@ -1,0 +1,275 @@
+/// QPs of an attempt: within the budget, with friction, and what is done where rows contradict.
+///
+/// Runs on the worker in the world.
+#include "engine/world/attempt.h"
+
+#include <string.h>
+
+static const double STAT_TOLERANCE = 1e-6;
+static const double FRICTION_OPERATIONS = 1e9;
+static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
+static const double LOOSE_FRICTION = 1e-4;   // natural residual at most, where QPs are loose
+static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
+enum { FRICTION_ENGINES = 16 };              // engines of a report from here on are ways of friction
+enum {
+    MOST_UNSOLVED = 2,       // QPs of an attempt given up at an iteration limit
+    MOST_NEWTON_STEPS = 60,  // of augmented-lagrangian named alone, as in auto
+    MOST_RELAXATIONS = 8,    // of an attempt
+    RELAX_STEPS = 6,
+    MOST_ALTERNATIONS = 12,
+    MOST_CHAIN_STEPS = 300,  // of a friction problem without dense matrices
+    MOST_FRICTION_STEPS = 60, // of a friction problem; warm ones take two to six, some have no solution at all
+};
+
+static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
+    r->engine = (int64_t)s->engine;
+    r->qps++;
+    r->solver_iterations += s->iterations - s->adds - s->drops; // those are among them
+    r->set_changes += s->adds + s->drops;
+    r->factorizations += s->factorizations;
+    r->solves += s->solves;
+    r->fallbacks += s->fell_back ? 1 : 0;
+    r->active = s->active;
+}
+
+int32_t qpc_step_budget_left(const qpc_world *w) {
+    if (w->solver.budget <= 0) return INT32_MAX;
+    int64_t left = w->solver.budget - w->report->solver_iterations - w->report->set_changes;
+    return left > 0 ? (int32_t)left : 0;
+}
+
+/// qpc_solve within what is left of the budget, counted. *ret_out: nothing is left, and nothing was done.
+static qpc_status solve_rows(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, double *dv,
+                             qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    qpc_solver_options o = *options;
+    int32_t left = qpc_step_budget_left(w);
+    *ret_out = left == 0;
+    if (left == 0) return QPC_OK;
+    if (left < INT32_MAX && (o.max_iterations == 0 || left < o.max_iterations)) o.max_iterations = left;
+    qpc_status st = qpc_solve(id, qp, &o, &w->arena, dv, w->rows.lambda, report, err);
+    if (st == QPC_OK) count_solve(w->report, report);
+    return st;
+}
+
+/// Nothing is left of the budget: the motion that the multipliers at hand lead to.
+static qpc_status take_as_it_is(qpc_world *w, double *dv, qpc_solver_report *report, qpc_error *err) {
+    int32_t n = 3 * w->free_count;
+    double *load = qpc_arena_array(&w->arena, (size_t)n, sizeof *load);
+    if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d unknowns", n);
+    qpc_status st = qpc_linsys_ensure(&w->sys, err);
+    if (st != QPC_OK) return st;
+    for (int32_t i = 0; i < w->rows.m; i++)
+        if (!w->rows.equality[i] && !(w->rows.lambda[i] > 0.0)) w->rows.lambda[i] = 0.0;
+    qpc_rub_load(&w->rub, n, w->b, load);
+    for (int32_t i = 0; i < w->rows.m; i++)
+        for (int32_t k = w->rows.row_start[i]; k < w->rows.row_start[i + 1]; k++)
+            load[w->rows.column[k]] -= w->rows.lambda[i] * w->rows.value[k];
+    qpc_linsys_solve(&w->sys, load, dv);
+    *report = (qpc_solver_report){.outcome = QPC_OUTCOME_ITERATION_LIMIT};
+    return QPC_OK;
+}
+
+static void note_budget(qpc_world *w, qpc_trial *t) {
+    if (qpc_step_budget_left(w) > 0) return;
+    t->exhausted = t->last_pass = true;
+    w->report->exhausted = 1;
+}
+
+/// Where K is banded, or sparse with more than a few contacts, a step costs what is linear in the unknowns or a factor of K.
+/// Else friction works on dense matrices of three unknowns a contact with a force: so many steps, or none, that one problem takes a
+/// bounded number of operations.
+static int32_t friction_steps(const qpc_world *w, const qpc_qp *qp, const qpc_friction *friction) {
+    bool staggered = w->solver.friction == QPC_FRICTION_STAGGERED, dense = qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
+    if (!dense) return staggered ? MOST_ALTERNATIONS : MOST_CHAIN_STEPS;
+    int32_t most = staggered ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS;
+    double pushing = 0.0;
+    for (int32_t k = 0; k < w->rub.row.count; k++) pushing += w->rows.lambda[w->rub.row.data[k]] > 0.0;
+    if (pushing == 0.0) pushing = 0.5 * w->rub.row.count; // cold
+    double n = 3.0 * pushing, steps = FRICTION_OPERATIONS / (1.0 + n * n * n / 3.0);
+    return steps < most ? (int32_t)steps : most;
+}
+
+/// The QP under the friction impulses that stand, each no larger than its contact's force allows.
+static qpc_status solve_under_friction(qpc_world *w, qpc_solver_id id, qpc_qp qp, const qpc_solver_options *options, double *dv,
+                                       qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    qpc_rub *rub = &w->rub;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    double *load = qpc_arena_array(&w->arena, (size_t)qp.n, sizeof *load);
+    if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", rub->row.count);
+    for (int32_t k = 0; k < rub->row.count; k++) {
+        double *beta = rub->beta.data + 2 * k, size = hypot(beta[0], beta[1]);
+        double most = rub->mu.data[k] * fmax(w->rows.lambda[rub->row.data[k]], 0.0);
+        for (int a = 0; a < 2; a++) beta[a] = size > most ? beta[a] * (most / size) : beta[a];
+        if (!isfinite(beta[0]) || !isfinite(beta[1])) beta[0] = beta[1] = 0.0;
+    }
+    qpc_rub_load(rub, qp.n, w->b, load);
+    qp.b = load;
+    qpc_status st = solve_rows(w, id, &qp, options, dv, report, ret_out, err);
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}
+
+/// Coulomb friction on the rows, in the mode of the scene. Where that has no solution, or none was found, the rows hold all
+/// the same under what it came to. A third of a budget is kept for that.
+static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
+                                 const qpc_solver_options *options, bool loose, double *dv, qpc_solver_report *report, bool *ret_out,
+                                 qpc_error *err) {
+    qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
+    qpc_friction_report rubbing = {.converged = false};
+    int32_t left = qpc_step_budget_left(w);
+    bool tried = left > 2;
+    if (loose && qpc_has_cloth(w)) how.tolerance = fmin(LOOSE * how.tolerance, fmax(how.tolerance, LOOSE_FRICTION));
+    how.max_iterations = friction_steps(w, qp, friction);
+    // Less and less is tried in a step that misses.
+    bool dense = how.mode != QPC_FRICTION_EXACT || qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
+    how.max_iterations >>= (dense ? 2 : 1) * w->rub.missed;
+    if (left < INT32_MAX) how.max_total = left - left / 3;
+    tried = tried && how.max_iterations > 0;
+    qpc_status st = QPC_OK;
+    if (tried)
+        st = qpc_solve_friction(id, qp, friction, options, &how, &w->arena, dv, w->rows.lambda, w->rub.beta.data, report, &rubbing, err);
+    if (st != QPC_OK) return st;
+    if (tried) {
+        count_solve(w->report, report);
+        w->report->solver_iterations += rubbing.iterations;
+        if (rubbing.converged) w->report->engine = FRICTION_ENGINES + (int64_t)rubbing.path;
+        if (rubbing.converged || report->outcome == QPC_OUTCOME_INFEASIBLE) return QPC_OK;
+    }
+    if (w->rub.missed < 15) w->rub.missed++;
+    w->rub.unmet = true;
+    return solve_under_friction(w, id, *qp, options, dv, report, ret_out, err);
+}
+
+/// Rows that contradict and cannot be told from a bold attempt's any more are relaxed: strain limits first (where they do not
+/// give way as springs, giveway.c), then contacts.
+static qpc_status relax(qpc_world *w, qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, double *dv,
+                        qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    qpc_status st = QPC_OK;
+    // First nothing is pushed out any more: but for what is driven, standing still would do then.
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report->outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
+        if (!qpc_step_drop_pushes(w, level, &t->relaxation)) continue;
+        t->relaxed = true;
+        qpc_step_drop_friction(w); // rows that contradict know no law
+        st = solve_rows(w, id, qp, options, dv, report, ret_out, err);
+        note_budget(w, t);
+    }
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report->outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
+        double largest = 0.0;
+        if (++t->relaxations > MOST_RELAXATIONS || w->solver.budget > 0) { // passes that go on contradicting: acceptance decides; nor in bounded time
+            t->last_pass = true;
+            break;
+        }
+        st = qpc_relax(qp, level, RELAX_STEPS, &w->arena, w->rows.c, &largest, err);
+        if (st == QPC_ERR_STATE) { // these rows alone cannot give way
+            st = QPC_OK;
+            continue;
+        }
+        if (st != QPC_OK) break;
+        t->relaxed = true;
+        t->relaxation = fmax(t->relaxation, largest);
+        qpc_step_drop_friction(w);
+        st = solve_rows(w, id, qp, options, dv, report, ret_out, err);
+    }
+    return st;
+}
+
+static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc_solver_id id, const double *start) {
+    qpc_solver_options options = qpc_solver_options_default();
+    options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
+    options.stat_tolerance = STAT_TOLERANCE;
+    options.perturbation = w->solver.perturbation;
+    options.start = start;
+    // Of rows that contradict nothing is taken over: this attempt ends, or they give way.
+    options.at_sight = !t->cautious || (w->solver.budget <= 0 && t->relaxations + 2 <= MOST_RELAXATIONS);
+    if (t->loose) {
+        options.residual_tolerance *= qpc_has_cloth(w) ? LOOSE : LOOSE_CABLES;
+        options.stat_tolerance *= qpc_has_cloth(w) ? LOOSE : LOOSE_CABLES;
+    }
+    if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
+    return options;
+}
+
+/// Whether a row asks for what no free node can give: between things that are driven.
+static bool asks_of_nobody(const qpc_qp *qp, double tolerance) {
+    for (int32_t i = 0; i < qp->m; i++)
+        if (qp->row_start[i] == qp->row_start[i + 1] && (qp->c[i] < -tolerance || (qp->equality[i] && qp->c[i] > tolerance))) return true;
+    return false;
+}
+
+/// A contact with a force has a law of friction.
+static bool leaves_friction_out(const qpc_world *w) {
+    if (!w->rubs || w->solver.friction == QPC_FRICTION_OFF) return false;
+    for (int32_t i = 0; i < w->rows.m; i++)
+        if (w->rows.kind[i] == QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0 && qpc_world_law(w, &w->held.data[w->rows.source[i]]).friction > 0.0)
+            return true;
+    return false;
+}
+
+/// The proof needs no strain limit, which would give way first.
+static bool contacts_alone(const qpc_world *w, const qpc_solver_report *report) {
+    for (int32_t k = 0; k < qpc_conflict_named(report); k++)
+        if (w->rows.kind[report->conflict_row[k]] != QPC_ROW_CONTACT) return false;
+    return true;
+}
+
+/// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
+/// attempt (t->contradiction), and a cautious one if limits may give way (t->giving); else they are relaxed.
+qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
+    qpc_solver_report report;
+    qpc_solver_id id = t->gentle ? QPC_SOLVER_AUTO : w->solver.id; // the last attempt is not for comparing solvers
+    qpc_solver_options options = options_of(w, t, id, start);
+    qpc_friction friction = {0};
+    w->rub.beta.count = w->rub.row.count = 0;
+    w->rub.unmet = false;
+    // Rows that contradict know no law.
+    bool smooth = t->gentle || w->rub.contradicts || asks_of_nobody(&qp, options.residual_tolerance);
+    bool out = qpc_step_budget_left(w) == 0;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_status st = smooth ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
+    if (st != QPC_OK) return st;
+    if (!out && friction.count > 0)
+        st = solve_friction(w, id, &qp, &friction, &options, t->loose, dv, &report, &out, err);
+    else if (!out)
+        st = solve_rows(w, id, &qp, &options, dv, &report, &out, err);
+    if (st == QPC_OK && out) st = take_as_it_is(w, dv, &report, err);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) w->rub.contradicts = true;
+    note_budget(w, t);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && (t->cautious || t->exhausted))
+        st = qpc_step_keep_conflict(w, &report, err);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted) {
+        t->giving = t->cautious && qpc_step_conflict_gives(w, &report);
+        t->contradiction = !t->cautious || t->giving;
+    }
+    if (st == QPC_OK && t->contradiction) {
+        if (t->giving) w->rub.contradicts = false; // what comes next is a problem without that contradiction
+        qpc_arena_rewind(&w->arena, mark);
+        qpc_lap(&since, &w->report->ns_solve);
+        return QPC_OK;
+    }
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) t->walls = contacts_alone(w, &report);
+    // Hits of a motion whose rows gave way contradict once more: it is between two walls. It stands as it was.
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && t->walls && t->relaxed && t->passes > 0 && !t->exhausted) {
+        t->squeezed = t->last_pass = true;
+        qpc_arena_rewind(&w->arena, mark);
+        qpc_lap(&since, &w->report->ns_solve);
+        return QPC_OK;
+    }
+    if (st == QPC_OK) st = relax(w, t, id, &qp, &options, dv, &report, &out, err);
+    qpc_arena_rewind(&w->arena, mark);
+    if (st != QPC_OK) return st;
+    if (smooth && leaves_friction_out(w)) w->rub.unmet = true;
+    t->stalled = report.outcome == QPC_OUTCOME_STALLED;
+    // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
+    if ((t->stalled || report.outcome == QPC_OUTCOME_ITERATION_LIMIT) && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
+    // Nor are hits collected of an answer that is none, between rows that left each other no more than a hair.
+    if (t->relaxed && report.outcome != QPC_OUTCOME_OPTIMAL) t->last_pass = true;
+    note_budget(w, t);
+    t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
+    for (int32_t i = 0; i < 3 * w->free_count; i++)
+        if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);
+    qpc_lap(&since, &w->report->ns_solve);
+    if (w->rubs && (st = qpc_step_keep_friction(w, err)) != QPC_OK) return st;
+    return qpc_step_keep_warm(w, t->h, err);
+}
