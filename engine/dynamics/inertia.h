@@ -34,7 +34,8 @@ qpc_status qpc_inertia_of_cylinder(double radius, double length, double density,
 /// sum of the two others (no distribution of mass has that).
 qpc_status qpc_inertia_given(double mass, qpc_vec3 centre, const qpc_mat3 *tensor, qpc_inertia *ret,
                              qpc_error *err);
-/// The same body with another mass, evenly heavier or lighter.
+/// The same body with another mass, evenly heavier or lighter: a solid of given mass is one of
+/// density 1 and this.
 qpc_status qpc_inertia_set_mass(qpc_inertia *inertia, double mass, qpc_error *err);
 
 /// tensor = Q diag(moment) Q', Q the rotation of the unit quaternion `axes` (Jacobi's method). A

@@ -25,7 +25,7 @@ typedef struct qpc_rigid_state {
     qpc_vec3 w;  // rad/s, along space axes
 } qpc_rigid_state;
 
-/// Substeps that one drift may take: about 0.5 rad of turning each.
+/// Substeps that one drift may take: about 1 rad of turning each.
 enum { QPC_RIGID_MOST_SUBSTEPS = 10000 };
 
 /// r = p q: first q, then p.

@@ -52,7 +52,8 @@ qpc_status qpc_rigid_row_along(const qpc_rigid_frame *frame, const int32_t node[
         qpc_rigid_point_row(v3_scale(weight[k], d), r, value);
         int32_t dof = body >= 0 ? frame->body_dof[body] : frame->dof[node[k]];
         if (dof >= 0) gather(terms, &count, dof, body >= 0 ? 6 : 3, value);
-        rate = v3_madd(rate, weight[k], v3_load(frame->v + 3 * (int64_t)node[k]));
+        if (frame->v != NULL)
+            rate = v3_madd(rate, weight[k], v3_load(frame->v + 3 * (int64_t)node[k]));
     }
     qpc_rigid_row row = {.c = v3_dot(d, rate)};
     for (int32_t t = 0; t < count; t++) {

@@ -30,9 +30,10 @@ typedef struct qpc_rigid_frame {
     const int32_t *body_dof; // (bodies) first of six unknowns, or -1: static or driven
     const double *centre;    // (bodies x 3) m, in the pose of x
     const double *x;         // (nodes x 3) m
-    const double *v;         // (nodes x 3) m/s at the start (of known nodes: over the step)
-    const double *dv;        // (unknowns) x is the end of the step under this; NULL: x is its start
-    double dt;               // s
+    const double *v;  // (nodes x 3) m/s at the start (of known nodes: over the step); contact
+                      // rows with dv do without: NULL is 0
+    const double *dv; // (unknowns) x is the end of the step under this; NULL: x is its start
+    double dt;        // s
 } qpc_rigid_frame;
 
 /// Entries of d . sum_k weight_k dv_k over four nodes (the same one may come twice; weight 0: left

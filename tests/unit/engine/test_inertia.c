@@ -10,6 +10,12 @@
 
 static const double PI = 3.14159265358979323846;
 
+// Corners of a unit cube by bits of the number, outside counter-clockwise.
+static const double CUBE[24] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 1, 0,
+                                0, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1};
+static const int32_t FACES[36] = {0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4,
+                                  2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5};
+
 static qpc_mesh *mesh_of(const double *x, int64_t vertices, const int32_t *triangles,
                          int64_t count) {
     qpc_mesh *mesh = NULL;
@@ -83,6 +89,43 @@ static void a_kilometre_away_and_turned_it_is_the_same_body(void **state) {
     qpc_mesh_unref(home);
     qpc_mesh_unref(away);
     generated_fini(&g);
+}
+
+/// Under x -> A x second moments go to det(A) A C A': a skewed cube has all products of inertia.
+static void a_skewed_mesh_has_the_products_of_inertia_of_algebra(void **state) {
+    (void)state;
+    const double A[3][3] = {{1, 0.3, -0.2}, {0.4, 2, 0.1}, {-0.5, 0.2, 0.7}};
+    double det = A[0][0] * (A[1][1] * A[2][2] - A[1][2] * A[2][1]) -
+                 A[0][1] * (A[1][0] * A[2][2] - A[1][2] * A[2][0]) +
+                 A[0][2] * (A[1][0] * A[2][1] - A[1][1] * A[2][0]);
+    double x[24], C[3][3] = {{0}};
+    for (int v = 0; v < 8; v++)
+        for (int i = 0; i < 3; i++)
+            x[3 * v + i] =
+                A[i][0] * CUBE[3 * v] + A[i][1] * CUBE[3 * v + 1] + A[i][2] * CUBE[3 * v + 2];
+    for (int i = 0; i < 3; i++) // a unit cube has C = 1/12
+        for (int j = 0; j < 3; j++)
+            for (int k = 0; k < 3; k++) C[i][j] += det * A[i][k] * A[j][k] / 12;
+    qpc_error err = {0};
+    qpc_inertia body;
+    int32_t faces[45];
+    memcpy(faces, FACES, sizeof FACES);
+    // Triangles without area, twice a corner or folded onto an edge and back, change nothing.
+    memcpy(faces + 36, (const int32_t[9]){3, 3, 1, 0, 1, 0, 5, 5, 5}, 9 * sizeof *faces);
+    qpc_mesh *mesh = mesh_of(x, 8, faces, 15);
+    assert_ok(qpc_inertia_of_mesh(mesh, 1, 3, &body, &err), &err);
+    assert_near(body.mass, 3 * det, 1e-14);
+    double trace = C[0][0] + C[1][1] + C[2][2];
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < 3; j++)
+            assert_near(body.tensor.m[3 * i + j], 3 * ((i == j ? trace : 0) - C[i][j]), 1e-14);
+        double middle = 0.5 * (A[i][0] + A[i][1] + A[i][2]);
+        assert_near(i == 0 ? body.centre.x : i == 1 ? body.centre.y : body.centre.z, middle, 1e-15);
+    }
+    const qpc_rigid_body own = {1, {body.moment[0], body.moment[1], body.moment[2]}};
+    qpc_mat3 again = qpc_rigid_tensor(&own, body.axes);
+    for (int i = 0; i < 9; i++) assert_near(again.m[i], body.tensor.m[i], 1e-14);
+    qpc_mesh_unref(mesh);
 }
 
 static void the_principal_frame_gives_the_tensor_back(void **state) {
@@ -180,12 +223,6 @@ static void a_fine_sphere_mesh_comes_close_to_the_sphere(void **state) {
     assert_true(error[1] < 0.01);
     assert_near(error[0] / error[1], 4, 0.2); // second order in the edges
 }
-
-// Corners of a unit cube by bits of the number, outside counter-clockwise.
-static const double CUBE[24] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 1, 0,
-                                0, 0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1};
-static const int32_t FACES[36] = {0, 2, 1, 1, 2, 3, 4, 5, 6, 5, 7, 6, 0, 1, 4, 1, 5, 4,
-                                  2, 6, 3, 3, 6, 7, 0, 4, 2, 2, 4, 6, 1, 3, 5, 3, 7, 5};
 
 static void meshes_that_are_no_solid_are_refused_by_name(void **state) {
     (void)state;
@@ -296,6 +333,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mesh_of_a_box_has_the_inertia_of_the_box),
         cmocka_unit_test(a_kilometre_away_and_turned_it_is_the_same_body),
+        cmocka_unit_test(a_skewed_mesh_has_the_products_of_inertia_of_algebra),
         cmocka_unit_test(the_principal_frame_gives_the_tensor_back),
         cmocka_unit_test(primitives_have_their_closed_forms),
         cmocka_unit_test(a_capsule_agrees_with_its_slices),

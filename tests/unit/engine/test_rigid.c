@@ -255,6 +255,29 @@ static void a_heavy_top_precesses_and_its_error_is_of_second_order(void **state)
     oracle_close(&o);
 }
 
+static void the_energy_of_a_swinging_top_stays_within_bounds(void **state) {
+    (void)state;
+    oracle o = oracle_open(PHYSICS "spinning_top.json");
+    top t = read_top(&o);
+    t.spin = 60; // slow: it nods
+    const double h = 0.001;
+    qpc_rigid_state s = start_top(&t, 0);
+    double E0 = 0, widest[2] = {0}, least = 1;
+    for (int i = 0; i <= 20000; i++) {
+        qpc_vec3 arm = v3_rotate(s.q, t.load.arm);
+        double E = qpc_rigid_energy(&t.body, &s) - v3_dot(arm, t.load.weight);
+        if (i == 0) E0 = E;
+        if (i <= 2000) widest[0] = fmax(widest[0], fabs(E / E0 - 1));
+        if (i >= 18000) widest[1] = fmax(widest[1], fabs(E / E0 - 1));
+        least = fmin(least, v3_rotate(s.q, v3(0, 0, 1)).z);
+        step(&t.body, h, &t.load, &s);
+    }
+    assert_true(least < 0.2);                 // of cos 30 degrees: it does nod
+    assert_true(widest[0] < 1e-5);            // second order in h
+    assert_true(widest[1] < 1.1 * widest[0]); // and no drift
+    oracle_close(&o);
+}
+
 static void an_upright_top_sleeps_above_its_least_spin(void **state) {
     (void)state;
     oracle o = oracle_open(PHYSICS "spinning_top.json");
@@ -363,7 +386,7 @@ static void the_hinge_holds_a_rod_at_release(void **state) {
 static void land(const qpc_rigid_body *body, qpc_rigid_state *s, int count, const qpc_vec3 *r,
                  const double *eps, double *f) {
     qpc_vec3 up[3] = {v3(0, 0, 1), v3(0, 0, 1), v3(0, 0, 1)};
-    double rise[3];
+    double rise[3] = {0};
     for (int k = 0; k < count; k++) rise[k] = -(1 + eps[k]) * v3_add(s->v, v3_cross(s->w, r[k])).z;
     impulses(body, s, count, up, r, rise, f);
     for (int k = 0; k < count; k++)
@@ -539,6 +562,7 @@ int main(void) {
         cmocka_unit_test(one_long_step_is_as_good_as_many),
         cmocka_unit_test(a_tumbling_body_agrees_with_runge_kutta),
         cmocka_unit_test(a_heavy_top_precesses_and_its_error_is_of_second_order),
+        cmocka_unit_test(the_energy_of_a_swinging_top_stays_within_bounds),
         cmocka_unit_test(an_upright_top_sleeps_above_its_least_spin),
         cmocka_unit_test(a_rod_swings_with_the_period_of_the_closed_form),
         cmocka_unit_test(the_hinge_holds_a_rod_at_release),
