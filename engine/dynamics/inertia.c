@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define NO_PRODUCT 1e-14   // of the trace: products of inertia that are rounding
@@ -219,11 +220,27 @@ qpc_status qpc_inertia_of_capsule(double radius, double length, double density, 
 
 // ---- meshes ----
 
-/// Every edge is run along as often one way as the other: the mesh is closed and oriented.
-static qpc_status check_closed(const qpc_mesh *mesh, const qpc_topology *t, qpc_error *err) {
-    int32_t *balance = qpc_calloc((size_t)t->edge_count + 1, sizeof *balance);
-    if (balance == NULL)
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d edges", t->edge_count);
+/// The triangles of a mesh, and after them those that close its holes: (corner, corner, apex).
+typedef struct solid {
+    const qpc_mesh *mesh;
+    double scale;
+    int32_t caps;
+    int32_t *cap_corner; // (caps x 2)
+    qpc_vec3 *cap_apex;  // (caps) in the units of the file
+} solid;
+
+static void solid_fini(solid *s) {
+    qpc_free(s->cap_corner);
+    qpc_free(s->cap_apex);
+}
+
+static qpc_vec3 vertex(const qpc_mesh *mesh, int32_t i) {
+    return v3_load(qpc_mesh_vertices(mesh) + 3 * (int64_t)i);
+}
+
+/// How much more often triangles run along each edge from its lower vertex to its higher one than
+/// back: all 0 if the mesh is closed and oriented.
+static void edge_balance(const qpc_mesh *mesh, const qpc_topology *t, int32_t *balance) {
     const int32_t *corner = qpc_mesh_elements(mesh);
     for (int64_t i = 0; i < qpc_mesh_element_count(mesh); i++) {
         for (int k = 0; k < 3; k++) {
@@ -232,38 +249,116 @@ static qpc_status check_closed(const qpc_mesh *mesh, const qpc_topology *t, qpc_
                 balance[edge] += corner[3 * i + k] < corner[3 * i + (k + 1) % 3] ? 1 : -1;
         }
     }
-    qpc_status status = QPC_OK;
-    int32_t wrong = 0, first = -1, open = -1;
+}
+
+/// Triangles of an edge that have an area.
+static int32_t solid_triangles(const qpc_topology *t, int32_t edge) {
+    int32_t count = 0;
+    for (int32_t k = t->edge_triangle_start[edge]; k < t->edge_triangle_start[edge + 1]; k++)
+        count += !t->triangle_degenerate[t->edge_triangle[k]];
+    return count;
+}
+
+static qpc_status check_closed(const qpc_topology *t, const int32_t *balance, bool close,
+                               int32_t *ret_open, qpc_error *err) {
+    int32_t turned = 0, first_turned = -1, open = 0, first_open = -1;
     for (int32_t e = 0; e < t->edge_count; e++) {
         if (balance[e] == 0) continue;
-        wrong++;
-        if (first < 0) first = e;
-        if (open < 0 && t->edge_triangle_start[e + 1] - t->edge_triangle_start[e] == 1) open = e;
+        if (abs(balance[e]) == 1 && solid_triangles(t, e) <= 1) {
+            if (open++ == 0) first_open = e;
+        } else if (turned++ == 0) {
+            first_turned = e;
+        }
     }
-    if (open >= 0)
-        status = qpc_fail(err, QPC_ERR_INVALID,
-                          "the mesh is open: the edge from vertex %d to vertex %d has one triangle "
-                          "only (%d such edges or triangles turned over); close it, join vertices "
-                          "at equal places, or give mass and inertia",
-                          t->edge_vertex[2 * (int64_t)open], t->edge_vertex[2 * (int64_t)open + 1],
-                          wrong);
-    else if (first >= 0)
-        status = qpc_fail(err, QPC_ERR_INVALID,
-                          "triangles of the mesh are turned over: at the edge from vertex %d to "
-                          "vertex %d they run the same way (%d such edges)",
-                          t->edge_vertex[2 * (int64_t)first],
-                          t->edge_vertex[2 * (int64_t)first + 1], wrong);
+    *ret_open = open;
+    if (turned > 0)
+        return qpc_fail(err, QPC_ERR_INVALID,
+                        "triangles of the mesh are turned over: at the edge from vertex %d to "
+                        "vertex %d they do not run against each other (%d such edges)",
+                        t->edge_vertex[2 * (int64_t)first_turned],
+                        t->edge_vertex[2 * (int64_t)first_turned + 1], turned);
+    if (open > 0 && !close)
+        return qpc_fail(err, QPC_ERR_INVALID,
+                        "the mesh is open: the edge from vertex %d to vertex %d has one triangle "
+                        "only (%d such edges); have its holes closed, join vertices at equal "
+                        "places, or give mass and inertia",
+                        t->edge_vertex[2 * (int64_t)first_open],
+                        t->edge_vertex[2 * (int64_t)first_open + 1], open);
+    return QPC_OK;
+}
+
+static int32_t root_of(int32_t *parent, int32_t v) {
+    while (parent[v] != v) v = parent[v] = parent[parent[v]];
+    return v;
+}
+
+/// A fan for every hole: its open edges, turned round, to their middle weighted by length. Whatever
+/// the shape of a hole, its edges are a cycle, so that the fan closes it.
+static qpc_status make_caps(const qpc_topology *t, const int32_t *balance, int32_t open, solid *s,
+                            qpc_error *err) {
+    int64_t count = qpc_mesh_vertex_count(s->mesh);
+    int32_t *parent = qpc_alloc_array((size_t)count, sizeof *parent);
+    double *sum = qpc_calloc((size_t)count, 4 * sizeof *sum);
+    qpc_status status = QPC_OK;
+    s->cap_corner = qpc_alloc_array((size_t)open, 2 * sizeof *s->cap_corner);
+    s->cap_apex = qpc_alloc_array((size_t)open, sizeof *s->cap_apex);
+    if (parent == NULL || sum == NULL || s->cap_corner == NULL || s->cap_apex == NULL) {
+        status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory to close %d open edges", open);
+        goto out;
+    }
+    for (int32_t i = 0; i < count; i++) parent[i] = i;
+    for (int32_t e = 0; e < t->edge_count; e++) {
+        if (balance[e] == 0) continue;
+        const int32_t *end = t->edge_vertex + 2 * (int64_t)e;
+        int forward = balance[e] > 0; // the triangle runs from end 0 to end 1, the cap back
+        s->cap_corner[2 * (int64_t)s->caps] = end[forward];
+        s->cap_corner[2 * (int64_t)s->caps++ + 1] = end[!forward];
+        parent[root_of(parent, end[0])] = root_of(parent, end[1]);
+    }
+    for (int32_t c = 0; c < s->caps; c++) {
+        const int32_t *end = s->cap_corner + 2 * (int64_t)c;
+        double *to = sum + 4 * (int64_t)root_of(parent, end[0]);
+        qpc_vec3 a = vertex(s->mesh, end[0]), b = vertex(s->mesh, end[1]);
+        double length = v3_norm(v3_sub(b, a));
+        v3_store(to, v3_madd(v3_load(to), length, v3_lerp(a, b, 0.5)));
+        to[3] += length;
+    }
+    for (int32_t c = 0; c < s->caps; c++) {
+        const double *from = sum + 4 * (int64_t)root_of(parent, s->cap_corner[2 * (int64_t)c]);
+        s->cap_apex[c] = from[3] > 0.0 ? v3_scale(1.0 / from[3], v3_load(from))
+                                       : vertex(s->mesh, s->cap_corner[2 * (int64_t)c]);
+    }
+out:
+    qpc_free(parent);
+    qpc_free(sum);
+    return status;
+}
+
+/// Check that the mesh is a solid, or make it one. solid_fini() in any case.
+static qpc_status make_solid(const qpc_topology *t, bool close, solid *s, qpc_error *err) {
+    int32_t *balance = qpc_calloc((size_t)t->edge_count + 1, sizeof *balance), open = 0;
+    if (balance == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d edges", t->edge_count);
+    edge_balance(s->mesh, t, balance);
+    qpc_status status = check_closed(t, balance, close, &open, err);
+    if (status == QPC_OK && open > 0) status = make_caps(t, balance, open, s, err);
     qpc_free(balance);
     return status;
 }
 
+static int64_t triangle_count(const solid *s) {
+    return qpc_mesh_element_count(s->mesh) + s->caps;
+}
+
 /// Corners of a triangle seen from `origin` (in the units of the file), times scale.
-static void corners_from(const qpc_mesh *mesh, int64_t triangle, qpc_vec3 origin, double scale,
-                         qpc_vec3 ret[3]) {
-    const int32_t *corner = qpc_mesh_elements(mesh) + 3 * triangle;
-    for (int k = 0; k < 3; k++)
-        ret[k] = v3_scale(
-            scale, v3_sub(v3_load(qpc_mesh_vertices(mesh) + 3 * (int64_t)corner[k]), origin));
+static void corners_from(const solid *s, int64_t triangle, qpc_vec3 origin, qpc_vec3 ret[3]) {
+    int64_t cap = triangle - qpc_mesh_element_count(s->mesh);
+    const int32_t *corner =
+        cap < 0 ? qpc_mesh_elements(s->mesh) + 3 * triangle : s->cap_corner + 2 * cap;
+    for (int k = 0; k < 3; k++) {
+        qpc_vec3 x = cap >= 0 && k == 2 ? s->cap_apex[cap] : vertex(s->mesh, corner[k]);
+        ret[k] = v3_scale(s->scale, v3_sub(x, origin));
+    }
 }
 
 static qpc_vec3 box_middle(const qpc_mesh *mesh) {
@@ -279,11 +374,11 @@ static qpc_vec3 box_middle(const qpc_mesh *mesh) {
 }
 
 /// Integrals of x x' over the volume, as seen from `origin` (TR1): xx, yy, zz, xy, yz, zx.
-static void second_moments(const qpc_mesh *mesh, double scale, qpc_vec3 origin, double ret[6]) {
+static void second_moments(const solid *body, qpc_vec3 origin, double ret[6]) {
     memset(ret, 0, 6 * sizeof *ret);
-    for (int64_t i = 0; i < qpc_mesh_element_count(mesh); i++) {
+    for (int64_t i = 0; i < triangle_count(body); i++) {
         qpc_vec3 p[4];
-        corners_from(mesh, i, origin, scale, p);
+        corners_from(body, i, origin, p);
         double w = v3_dot(p[0], v3_cross(p[1], p[2])) / 120.0;
         p[3] = v3_add(v3_add(p[0], p[1]), p[2]);
         for (int k = 0; k < 4; k++) {
@@ -297,13 +392,13 @@ static void second_moments(const qpc_mesh *mesh, double scale, qpc_vec3 origin, 
     }
 }
 
-static qpc_status volume_of(const qpc_mesh *mesh, double scale, qpc_vec3 origin, double *ret_volume,
+static qpc_status volume_of(const solid *body, qpc_vec3 origin, double *ret_volume,
                             qpc_vec3 *ret_first, qpc_error *err) {
     double volume = 0.0, all = 0.0; // all: as large as the products that a tetrahedron is made of
     qpc_vec3 first = v3(0, 0, 0);
-    for (int64_t i = 0; i < qpc_mesh_element_count(mesh); i++) {
+    for (int64_t i = 0; i < triangle_count(body); i++) {
         qpc_vec3 p[3];
-        corners_from(mesh, i, origin, scale, p);
+        corners_from(body, i, origin, p);
         double w = v3_dot(p[0], v3_cross(p[1], p[2])) / 6.0;
         volume += w;
         all += v3_norm(p[0]) * v3_norm(p[1]) * v3_norm(p[2]) / 6.0;
@@ -327,32 +422,38 @@ static qpc_status volume_of(const qpc_mesh *mesh, double scale, qpc_vec3 origin,
     return QPC_OK;
 }
 
-qpc_status qpc_inertia_of_mesh(const qpc_mesh *mesh, double scale, double density, qpc_inertia *ret,
-                               qpc_error *err) {
-    const qpc_topology *topology = qpc_mesh_topology(mesh);
-    if (topology == NULL)
-        return qpc_fail(err, QPC_ERR_INVALID, "a rigid body needs a mesh of triangles");
-    qpc_status status = check_positive(scale, "the scale", "", err);
-    if (status == QPC_OK) status = check_positive(density, "the density", "kg/m3", err);
-    if (status == QPC_OK) status = check_closed(mesh, topology, err);
-    if (status != QPC_OK) return status;
-    qpc_inertia made = {0};
-    qpc_vec3 origin = box_middle(mesh), first = v3(0, 0, 0);
-    status = volume_of(mesh, scale, origin, &made.volume, &first, err);
+static qpc_status integrate(const solid *body, double density, qpc_inertia *ret, qpc_error *err) {
+    qpc_inertia made = {.closed = body->caps};
+    qpc_vec3 origin = box_middle(body->mesh), first = v3(0, 0, 0);
+    qpc_status status = volume_of(body, origin, &made.volume, &first, err);
     if (status != QPC_OK) return status;
     made.mass = density * made.volume;
     status = check_positive(made.mass, "the mass of the mesh", "kg", err);
     if (status != QPC_OK) return status;
-    qpc_vec3 from_origin = v3_scale(1.0 / (made.volume * scale), first);
-    qpc_vec3 middle = v3_add(origin, from_origin);
-    made.centre = v3_scale(scale, middle);
+    qpc_vec3 middle = v3_madd(origin, 1.0 / (made.volume * body->scale), first);
+    made.centre = v3_scale(body->scale, middle);
     // The integrals from the centre: what it lost when it was rounded is of second order (TR2).
     double s[6];
-    second_moments(mesh, scale, middle, s);
+    second_moments(body, middle, s);
     for (int i = 0; i < 6; i++) s[i] *= density;
     made.tensor = (qpc_mat3){
         {s[1] + s[2], -s[3], -s[5], -s[3], s[2] + s[0], -s[4], -s[5], -s[4], s[0] + s[1]}};
     status = finish(&made, err);
     if (status == QPC_OK) *ret = made;
+    return status;
+}
+
+qpc_status qpc_inertia_of_mesh(const qpc_mesh *mesh, double scale, double density, bool close,
+                               qpc_inertia *ret, qpc_error *err) {
+    const qpc_topology *topology = qpc_mesh_topology(mesh);
+    if (topology == NULL)
+        return qpc_fail(err, QPC_ERR_INVALID, "a rigid body needs a mesh of triangles");
+    qpc_status status = check_positive(scale, "the scale", "", err);
+    if (status == QPC_OK) status = check_positive(density, "the density", "kg/m3", err);
+    if (status != QPC_OK) return status;
+    solid body = {.mesh = mesh, .scale = scale};
+    status = make_solid(topology, close, &body, err);
+    if (status == QPC_OK) status = integrate(&body, density, ret, err);
+    solid_fini(&body);
     return status;
 }

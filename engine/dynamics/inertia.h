@@ -8,6 +8,7 @@
 
 typedef struct qpc_inertia {
     double volume;    // m3; 0 if it was given
+    int32_t closed;   // edges of holes that were closed for it
     double mass;      // kg, > 0
     qpc_vec3 centre;  // m, in the frame of the mesh
     qpc_mat3 tensor;  // kg m2, about the centre, along the axes of the mesh; symmetric
@@ -16,11 +17,13 @@ typedef struct qpc_inertia {
 } qpc_inertia;
 
 /// Of the volume inside a mesh `scale` times as large, density kg/m3: exact integrals over
-/// tetrahedra, as good a kilometre from the origin as coordinates there are.
-/// QPC_ERR_INVALID: not triangles, open or with triangles that run against each other (an edge is
-/// named), inside out, no volume, a density or scale that is not positive. QPC_ERR_MEMORY.
-qpc_status qpc_inertia_of_mesh(const qpc_mesh *mesh, double scale, double density, qpc_inertia *ret,
-                               qpc_error *err);
+/// tetrahedra, as good a kilometre from the origin as coordinates there are. close: holes are
+/// closed by fans from their middles (TR3), for the integrals alone: the mesh stays as it is.
+/// QPC_ERR_INVALID: not triangles, open (without close) or with triangles that run against each
+/// other (an edge is named), inside out, no volume, a density or scale that is not positive.
+/// QPC_ERR_MEMORY.
+qpc_status qpc_inertia_of_mesh(const qpc_mesh *mesh, double scale, double density, bool close,
+                               qpc_inertia *ret, qpc_error *err);
 /// Solids about the origin. size: whole edges, m. Axis of capsule and cylinder: z; length: of the
 /// cylindrical part, without the caps (0 in a capsule: a sphere).
 qpc_status qpc_inertia_of_sphere(double radius, double density, qpc_inertia *ret, qpc_error *err);

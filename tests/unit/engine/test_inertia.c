@@ -44,7 +44,7 @@ static void a_mesh_of_a_box_has_the_inertia_of_the_box(void **state) {
     qpc_inertia mesh_inertia, box;
     assert_true(generate_box(&g, (const double[3]){-1, 2, 3}, (const double[3]){1, 3, 3.5}));
     qpc_mesh *mesh = generated_mesh(&g);
-    assert_ok(qpc_inertia_of_mesh(mesh, 2.0, 800, &mesh_inertia, &err), &err);
+    assert_ok(qpc_inertia_of_mesh(mesh, 2.0, 800, false, &mesh_inertia, &err), &err);
     assert_ok(qpc_inertia_of_box(v3(4, 2, 1), 800, &box, &err), &err);
     assert_near(mesh_inertia.volume, 8, 1e-14);
     assert_near(mesh_inertia.mass, 6400, 1e-11);
@@ -72,8 +72,8 @@ static void a_kilometre_away_and_turned_it_is_the_same_body(void **state) {
     assert_true(qpc_quat_normalise(q));
     qpc_mesh *home = moved(&g, NO_TURN, v3(0, 0, 0));
     qpc_mesh *away = moved(&g, q, v3(1000, -1000, 1000));
-    assert_ok(qpc_inertia_of_mesh(home, 1, 1000, &near, &err), &err);
-    assert_ok(qpc_inertia_of_mesh(away, 1, 1000, &far, &err), &err);
+    assert_ok(qpc_inertia_of_mesh(home, 1, 1000, false, &near, &err), &err);
+    assert_ok(qpc_inertia_of_mesh(away, 1, 1000, false, &far, &err), &err);
     assert_near(far.mass, near.mass, 1e-10 * near.mass);
     qpc_vec3 centre = v3_add(v3(1000, -1000, 1000), v3_rotate(q, near.centre));
     assert_near(v3_norm(v3_sub(far.centre, centre)), 0, 1e-12);
@@ -113,7 +113,7 @@ static void a_skewed_mesh_has_the_products_of_inertia_of_algebra(void **state) {
     // Triangles without area, twice a corner or folded onto an edge and back, change nothing.
     memcpy(faces + 36, (const int32_t[9]){3, 3, 1, 0, 1, 0, 5, 5, 5}, 9 * sizeof *faces);
     qpc_mesh *mesh = mesh_of(x, 8, faces, 15);
-    assert_ok(qpc_inertia_of_mesh(mesh, 1, 3, &body, &err), &err);
+    assert_ok(qpc_inertia_of_mesh(mesh, 1, 3, false, &body, &err), &err);
     assert_near(body.mass, 3 * det, 1e-14);
     double trace = C[0][0] + C[1][1] + C[2][2];
     for (int i = 0; i < 3; i++) {
@@ -213,7 +213,7 @@ static void a_fine_sphere_mesh_comes_close_to_the_sphere(void **state) {
         qpc_inertia mesh_inertia, sphere;
         assert_true(generate_sphere(&g, k ? 80 : 40, 0.2));
         qpc_mesh *mesh = generated_mesh(&g);
-        qpc_status status = qpc_inertia_of_mesh(mesh, 1, 1000, &mesh_inertia, &err);
+        qpc_status status = qpc_inertia_of_mesh(mesh, 1, 1000, false, &mesh_inertia, &err);
         assert_ok(status, &err);
         assert_ok(qpc_inertia_of_sphere(0.2, 1000, &sphere, &err), &err);
         error[k] = fabs(mesh_inertia.moment[0] / sphere.moment[0] - 1);
@@ -230,34 +230,87 @@ static void meshes_that_are_no_solid_are_refused_by_name(void **state) {
     qpc_inertia body = {.mass = -7};
     int32_t faces[36];
     qpc_mesh *mesh = mesh_of(CUBE, 8, FACES, 12);
-    assert_ok(qpc_inertia_of_mesh(mesh, 1, 1, &body, &err), &err);
+    assert_ok(qpc_inertia_of_mesh(mesh, 1, 1, false, &body, &err), &err);
     assert_near(body.volume, 1, 1e-15);
     body.mass = -7;
-    assert_fails(qpc_inertia_of_mesh(mesh, 1, 0, &body, &err), QPC_ERR_INVALID, &err, "density");
-    assert_fails(qpc_inertia_of_mesh(mesh, -1, 1, &body, &err), QPC_ERR_INVALID, &err, "scale");
-    assert_fails(qpc_inertia_of_mesh(mesh, 1, NAN, &body, &err), QPC_ERR_INVALID, &err, "density");
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, 0, false, &body, &err), QPC_ERR_INVALID, &err,
+                 "density");
+    assert_fails(qpc_inertia_of_mesh(mesh, -1, 1, false, &body, &err), QPC_ERR_INVALID, &err,
+                 "scale");
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, NAN, false, &body, &err), QPC_ERR_INVALID, &err,
+                 "density");
     qpc_mesh_unref(mesh);
     mesh = mesh_of(CUBE, 8, FACES, 11);
-    assert_fails(qpc_inertia_of_mesh(mesh, 1, 1, &body, &err), QPC_ERR_INVALID, &err, "open");
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, 1, false, &body, &err), QPC_ERR_INVALID, &err,
+                 "open");
     qpc_mesh_unref(mesh);
     memcpy(faces, FACES, sizeof faces);
     faces[0] = 2, faces[1] = 0;
     mesh = mesh_of(CUBE, 8, faces, 12);
-    assert_fails(qpc_inertia_of_mesh(mesh, 1, 1, &body, &err), QPC_ERR_INVALID, &err,
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, 1, false, &body, &err), QPC_ERR_INVALID, &err,
                  "turned over");
     qpc_mesh_unref(mesh);
     for (int i = 0; i < 36; i += 3)
         faces[i] = FACES[i + 1], faces[i + 1] = FACES[i], faces[i + 2] = FACES[i + 2];
     mesh = mesh_of(CUBE, 8, faces, 12);
-    assert_fails(qpc_inertia_of_mesh(mesh, 1, 1, &body, &err), QPC_ERR_INVALID, &err, "inside out");
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, 1, false, &body, &err), QPC_ERR_INVALID, &err,
+                 "inside out");
     qpc_mesh_unref(mesh);
     double flat[24];
     memcpy(flat, CUBE, sizeof flat);
     for (int i = 2; i < 24; i += 3) flat[i] = 0.3 * flat[i - 2] + 0.7 * flat[i - 1];
     mesh = mesh_of(flat, 8, FACES, 12);
-    assert_fails(qpc_inertia_of_mesh(mesh, 1, 1, &body, &err), QPC_ERR_INVALID, &err, "no volume");
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, 1, false, &body, &err), QPC_ERR_INVALID, &err,
+                 "no volume");
     qpc_mesh_unref(mesh);
     assert_near(body.mass, -7, 0);
+}
+
+static void holes_are_closed_where_that_is_asked_for(void **state) {
+    (void)state;
+    qpc_error err = {0};
+    qpc_inertia body, cube;
+    // The first two triangles are the bottom, the last two the face x = 1.
+    qpc_mesh *mesh = mesh_of(CUBE, 8, FACES + 6, 8);
+    assert_ok(qpc_inertia_of_box(v3(1, 1, 1), 5, &cube, &err), &err);
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, 5, false, &body, &err), QPC_ERR_INVALID, &err,
+                 "holes closed");
+    qpc_mesh_unref(mesh);
+    // The bottom alone is missing; a triangle without area at an edge of the hole changes nothing.
+    int32_t faces[33];
+    memcpy(faces, FACES + 6, 30 * sizeof *faces);
+    memcpy(faces + 30, (const int32_t[3]){0, 0, 1}, 3 * sizeof *faces);
+    mesh = mesh_of(CUBE, 8, faces, 11);
+    assert_ok(qpc_inertia_of_mesh(mesh, 1, 5, true, &body, &err), &err);
+    assert_int_equal(body.closed, 4);
+    for (int i = 0; i < 9; i++) assert_near(body.tensor.m[i], cube.tensor.m[i], 1e-15);
+    assert_near(body.centre.z, 0.5, 1e-15);
+    qpc_mesh_unref(mesh);
+    int count = 0; // top and bottom missing: two holes, and two fans
+    for (int i = 0; i < 36; i++)
+        if (i / 3 > 3) faces[count++] = FACES[i];
+    mesh = mesh_of(CUBE, 8, faces, count / 3);
+    assert_ok(qpc_inertia_of_mesh(mesh, 1, 5, true, &body, &err), &err);
+    assert_int_equal(body.closed, 8);
+    for (int i = 0; i < 9; i++) assert_near(body.tensor.m[i], cube.tensor.m[i], 1e-15);
+    QPC_FAULTS(f) {
+        err = (qpc_error){0};
+        qpc_status status = qpc_inertia_of_mesh(mesh, 1, 5, true, &body, &err);
+        if (qpc_faults_ended(&f, status)) assert_near(body.mass, 5, 1e-14);
+    }
+    qpc_mesh_unref(mesh);
+    mesh = mesh_of(CUBE, 8, FACES, 2); // a sheet closes to nothing
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, 5, true, &body, &err), QPC_ERR_INVALID, &err,
+                 "no volume");
+    qpc_mesh_unref(mesh);
+    memcpy(faces, FACES + 6, 30 * sizeof *faces);
+    int32_t kept = faces[0];
+    faces[0] = faces[1];
+    faces[1] = kept;
+    mesh = mesh_of(CUBE, 8, faces, 10); // no holes close what is turned over
+    assert_fails(qpc_inertia_of_mesh(mesh, 1, 5, true, &body, &err), QPC_ERR_INVALID, &err,
+                 "turned over");
+    qpc_mesh_unref(mesh);
 }
 
 static void a_cavity_counts_as_empty(void **state) {
@@ -277,7 +330,7 @@ static void a_cavity_counts_as_empty(void **state) {
         }
     }
     qpc_mesh *mesh = mesh_of(x, 16, faces, 24);
-    assert_ok(qpc_inertia_of_mesh(mesh, 1, 100, &body, &err), &err);
+    assert_ok(qpc_inertia_of_mesh(mesh, 1, 100, false, &body, &err), &err);
     assert_ok(qpc_inertia_of_box(v3(1, 1, 1), 100, &outer, &err), &err);
     assert_ok(qpc_inertia_of_box(v3(0.5, 0.5, 0.5), 100, &inner, &err), &err);
     assert_near(body.mass, outer.mass - inner.mass, 1e-12);
@@ -323,7 +376,7 @@ static void memory_that_runs_out_leaves_nothing(void **state) {
     QPC_FAULTS(f) {
         qpc_error err = {0};
         qpc_inertia body;
-        qpc_status status = qpc_inertia_of_mesh(mesh, 1, 1, &body, &err);
+        qpc_status status = qpc_inertia_of_mesh(mesh, 1, 1, false, &body, &err);
         if (qpc_faults_ended(&f, status)) assert_near(body.mass, 1, 1e-15);
     }
     qpc_mesh_unref(mesh);
@@ -339,6 +392,7 @@ int main(void) {
         cmocka_unit_test(a_capsule_agrees_with_its_slices),
         cmocka_unit_test(a_fine_sphere_mesh_comes_close_to_the_sphere),
         cmocka_unit_test(meshes_that_are_no_solid_are_refused_by_name),
+        cmocka_unit_test(holes_are_closed_where_that_is_asked_for),
         cmocka_unit_test(a_cavity_counts_as_empty),
         cmocka_unit_test(given_inertia_is_checked),
         cmocka_unit_test(memory_that_runs_out_leaves_nothing),
