@@ -26,7 +26,7 @@ typedef struct qpc_tets { // all tetrahedra of a world
     const double *inverse;   // (count x 9) B = Dm^-1 by rows: gradients of the hat functions of nodes 1 to 3, 1/m
     const double *volume;    // at rest, m3
     const double *mu, *lambda; // Lame, Pa
-    const uint8_t *material; // qpc_tet_material; four of the same kind in a row are dealt with at once
+    const uint8_t *material; // qpc_tet_material; neighbours of the same kind are dealt with at once
     const int32_t *place;    // (count x 6) see qpc_tets_pattern()
 } qpc_tets;
 
