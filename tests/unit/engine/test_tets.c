@@ -494,6 +494,26 @@ static void springs_and_tetrahedra_share_a_matrix(void **state) {
     softbox_fini(&b);
 }
 
+static void what_is_not_finite_shows(void **state) {
+    (void)state;
+    static const double bad[] = {NAN, INFINITY, 1e200};
+    for (int m = 0; m < 2; m++)
+        for (int k = 0; k < 3; k++) {
+            softbox b;
+            make_box(&b, BOTH[m]);
+            double x[BOX_N], zero[BOX_N] = {0}, f[BOX_N] = {0};
+            qpc_error err = {0};
+            scramble(&b, 0, x);
+            x[40] = bad[k];
+            qpc_tets_linearise(&b.tets, x, zero, 1, &b.K, f, NULL);
+            for (int i = 0; i < BOX_N; i++) *qpc_linsys_entry(&b.K, i, i) += 1;
+            assert_false(isfinite(f[40]));
+            assert_false(isfinite(qpc_tets_energy(&b.tets, x)));
+            assert_fails(qpc_linsys_factor(&b.K, &err), QPC_ERR_NUMERIC, &err, "not positive definite and finite");
+            softbox_fini(&b);
+        }
+}
+
 // ---- what is made of a mesh ----
 
 static void rest_shapes_give_volumes_gradients_and_masses(void **state) {
@@ -588,6 +608,7 @@ int main(void) {
         cmocka_unit_test(every_processor_gives_the_same_bits),
         cmocka_unit_test(what_is_inside_out_recovers),
         cmocka_unit_test(springs_and_tetrahedra_share_a_matrix),
+        cmocka_unit_test(what_is_not_finite_shows),
         cmocka_unit_test(rest_shapes_give_volumes_gradients_and_masses),
         cmocka_unit_test(bad_elements_and_moduli_are_named),
         cmocka_unit_test(an_order_by_nodes_is_a_permutation),
