@@ -2,9 +2,9 @@
 ///
 ///     bench_tets [--cells N] [--runs N] [--commit ID] [--csv FILE]
 ///
-/// A box of N x N x N cells of five tetrahedra (16: 20,480 elements, 4,913 nodes), near rest (edges changed by some percent), far from it (by half an
-/// edge, a part of the elements inside out), and near rest in a shuffled order of the elements. `jacobian` is
-/// qpc_tets_linearise(): K, f and Hv. Thread CPU time, the least of the runs.
+/// A box of N x N x N cells of five tetrahedra (16: 20,480 elements, 4,913 nodes), near rest (nodes moved by 2 % of an edge),
+/// far from it (by half an edge, a part of the elements inside out), and near rest in a shuffled order of the elements.
+/// `jacobian` is qpc_tets_linearise(): K, f and Hv. Thread CPU time, the least of the runs.
 #include "bench/machine.h"
 #include "bench/timing.h"
 #include "tests/support/softbox.h"
@@ -87,7 +87,8 @@ int main(int argc, char **argv) {
     for (int m = 0; m < 2; m++) {
         softbox b;
         qpc_error err = {0};
-        if (!softbox_make(&b, (int32_t[]){cells, cells, cells}, (double[]){1, 1, 1}, true, 1e5, 0.4, m ? QPC_TET_NEO_HOOKEAN : QPC_TET_COROTATIONAL, &err)) {
+        if (!softbox_make(&b, (int32_t[]){cells, cells, cells}, (double[]){1, 1, 1}, true, 1e5, 0.4,
+                          m ? QPC_TET_NEO_HOOKEAN : QPC_TET_COROTATIONAL, &err)) {
             fprintf(stderr, "%s\n", err.message);
             return 1;
         }
@@ -101,11 +102,11 @@ int main(int argc, char **argv) {
             }
             if (s == 2) shuffle(&b);
             figures r = measure(&b, x, v, f, Hv, runs);
-            printf("%-13s %-14s %6d nodes %7d elements   energy %6.1f  force %6.1f  jacobian %6.1f ns per element\n", MATERIAL[m], STATE[s], b.nodes,
-                   b.count, r.energy, r.force, r.jacobian);
+            printf("%-13s %-14s %6d nodes %7d elements   energy %6.1f  force %6.1f  jacobian %6.1f ns per element\n",
+                   MATERIAL[m], STATE[s], b.nodes, b.count, r.energy, r.force, r.jacobian);
             if (csv != NULL)
-                fprintf(csv, "%s,%s,%s,%s,%s,%d,%d,%.1f,%.1f,%.1f\n", cpu, bench_compiler(), commit, MATERIAL[m], STATE[s], b.nodes, b.count, r.energy,
-                        r.force, r.jacobian);
+                fprintf(csv, "%s,%s,%s,%s,%s,%d,%d,%.1f,%.1f,%.1f\n", cpu, bench_compiler(), commit, MATERIAL[m],
+                        STATE[s], b.nodes, b.count, r.energy, r.force, r.jacobian);
         }
         free(x);
         free(v);

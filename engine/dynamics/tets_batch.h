@@ -112,8 +112,8 @@ TARGET static void NAME(all_force)(const qpc_tets *tets, const double *x, double
     }
 }
 
-TARGET static void NAME(all_linearise)(const qpc_tets *tets, const double *x, const double *v, double dt, qpc_linsys *K, double *f,
-                        double *Hv) {
+TARGET static void NAME(all_linearise)(const qpc_tets *tets, const double *x, const double *v, double dt, qpc_linsys *K,
+                                       double *f, double *Hv) {
     double dt2 = dt * dt;
     NAME(batch) t;
     VEC part[9], H[10][9];
