@@ -89,7 +89,7 @@ static cli_exit convert_file(cli *c, int argc, char **argv) {
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {"mesh file",
                                         "INPUT -o FILE",
-                                        "Read a mesh file (OBJ, STL, PLY, OFF, QPM) and write it.",
+                                        "Read a mesh file (OBJ, STL, PLY, OFF, QPM; .msh, .vtk, .vtu, .node, .ele, .mesh) and write it.",
                                         1,
                                         1,
                                         NULL};
@@ -219,7 +219,7 @@ cli_exit cli_upload(cli *c, int argc, char **argv) {
     static const cli_command command = {
         "upload",
         "FILE",
-        "Read a mesh file (OBJ, STL, PLY, OFF, QPM) and send it to the server.",
+        "Read a mesh file (OBJ, STL, PLY, OFF, QPM and others) and send it to the server.",
         1,
         1,
         "Prints the SHA-256 under which a scene may name it. A mesh that the server has is not "
