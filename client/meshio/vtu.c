@@ -48,7 +48,7 @@ static bool next_tag(qpc_mesh_text *t, tag *ret) {
     return false;
 }
 
-/// The value of name="..."; size 0 and at NULL if it is not there.
+/// The value of name="...", or an empty token if it is not there.
 static qpc_token attribute(const tag *from, const char *name) {
     const char *p = from->attributes.at, *end = p + from->attributes.size;
     size_t n = strlen(name);
@@ -68,7 +68,7 @@ static qpc_token attribute(const tag *from, const char *name) {
             return (qpc_token){value, (size_t)(p - value)};
         p++;
     }
-    return (qpc_token){0};
+    return (qpc_token){"", 0};
 }
 
 static qpc_status count_of(const vtu *f, const tag *from, const char *name, int64_t *ret,
@@ -310,14 +310,13 @@ static qpc_status read_root(vtu *f, const tag *root, qpc_error *err) {
     qpc_token header = attribute(root, "header_type");
     if (!qpc_token_is(type, "UnstructuredGrid"))
         return qpc_text_fail(&f->t, err, "a VTKFile of type \"%.*s\"; only UnstructuredGrid is read",
-                             (int)(type.size < 40 ? type.size : 40),
-                             type.at != NULL ? type.at : "");
+                             (int)(type.size < 40 ? type.size : 40), type.at);
     if (attribute(root, "compressor").size > 0)
         return qpc_text_fail(&f->t, err,
                              "compressed data are not read; write the file without compression "
                              "(in ParaView: compressor type none)");
     f->big = qpc_token_is(order, "BigEndian");
-    f->header_size = header.at != NULL && qpc_token_is(header, "UInt64") ? 8 : 4;
+    f->header_size = qpc_token_is(header, "UInt64") ? 8 : 4;
     return QPC_OK;
 }
 
