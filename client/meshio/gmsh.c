@@ -326,7 +326,7 @@ static qpc_status read_format(gmsh *g, qpc_error *err) {
     if (st == QPC_OK) st = qpc_text_int(&g->t, "the file's kind", &kind, err);
     if (st == QPC_OK) st = qpc_text_int(&g->t, "the size of a number", &size, err);
     if (st != QPC_OK) return st;
-    bool two = version >= 2 && version < 3, four = version > 4.05 && version < 4.15;
+    bool two = version >= 2 && version<3, four = version> 4.05 && version < 4.15;
     if (!two && !four)
         return qpc_text_fail(&g->t, err,
                              "Gmsh version %g; 1, 2.0 to 2.2 and 4.1 are read (gmsh FILE -save "
@@ -337,8 +337,9 @@ static qpc_status read_format(gmsh *g, qpc_error *err) {
                              (long long)kind, (long long)size);
     g->version = two ? 2 : 4;
     g->binary = kind == 1;
-    g->raw->format = two ? g->binary ? "Gmsh 2 binary" : "Gmsh 2"
-                         : g->binary ? "Gmsh 4.1 binary" : "Gmsh 4.1";
+    g->raw->format = two         ? g->binary ? "Gmsh 2 binary" : "Gmsh 2"
+                     : g->binary ? "Gmsh 4.1 binary"
+                                 : "Gmsh 4.1";
     if (!g->binary) return QPC_OK;
     const char *one;
     (void)qpc_text_line(&g->t);
@@ -397,7 +398,8 @@ static qpc_status read_section(gmsh *g, qpc_token name, qpc_error *err) {
     } else if (nodes || elements) {
         bool *has = nodes ? &g->has_nodes : &g->has_elements;
         if (g->version == 0) return qpc_text_fail(&g->t, err, "no $MeshFormat before this");
-        if (*has) return qpc_text_fail(&g->t, err, "a second list of %s", nodes ? "nodes" : "elements");
+        if (*has)
+            return qpc_text_fail(&g->t, err, "a second list of %s", nodes ? "nodes" : "elements");
         if (elements && !g->has_nodes)
             return qpc_text_fail(&g->t, err, "elements before the nodes");
         *has = true;

@@ -15,11 +15,11 @@ typedef struct format {
 } format;
 
 static const format FORMATS[] = {
-    {"obj", QPC_FILE_SURFACE, qpc_obj_parse},  {"ply", QPC_FILE_SURFACE, qpc_ply_parse},
-    {"off", QPC_FILE_SURFACE, qpc_off_parse},  {"stl", QPC_FILE_SURFACE, qpc_stl_parse},
-    {"msh", QPC_FILE_VOLUME, qpc_gmsh_parse},  {"vtk", QPC_FILE_VOLUME, qpc_vtk_parse},
-    {"vtu", QPC_FILE_VOLUME, qpc_vtu_parse},   {"mesh", QPC_FILE_VOLUME, qpc_medit_parse},
-    {"node", QPC_FILE_VOLUME, NULL},           {"ele", QPC_FILE_VOLUME, NULL},
+    {"obj", QPC_FILE_SURFACE, qpc_obj_parse}, {"ply", QPC_FILE_SURFACE, qpc_ply_parse},
+    {"off", QPC_FILE_SURFACE, qpc_off_parse}, {"stl", QPC_FILE_SURFACE, qpc_stl_parse},
+    {"msh", QPC_FILE_VOLUME, qpc_gmsh_parse}, {"vtk", QPC_FILE_VOLUME, qpc_vtk_parse},
+    {"vtu", QPC_FILE_VOLUME, qpc_vtu_parse},  {"mesh", QPC_FILE_VOLUME, qpc_medit_parse},
+    {"node", QPC_FILE_VOLUME, NULL},          {"ele", QPC_FILE_VOLUME, NULL},
 };
 
 typedef struct file_bytes {
@@ -138,7 +138,8 @@ static qpc_status load_tetgen(const char *path, const qpc_load_limits *limit, qp
     if (st == QPC_OK) {
         st = qpc_tetgen_parse(files[0].bytes, files[0].size, files[1].bytes, files[1].size,
                               files[2].bytes, files[2].size, raw, &why);
-        if (st != QPC_OK) (void)qpc_fail(err, st, "%s: cannot read the mesh: %s", path, why.message);
+        if (st != QPC_OK)
+            (void)qpc_fail(err, st, "%s: cannot read the mesh: %s", path, why.message);
     }
     for (int i = 0; i < 3; i++) qpc_free(files[i].bytes);
     qpc_free(other);
@@ -155,8 +156,7 @@ qpc_status qpc_load_raw(const char *path, const qpc_load_limits *limit, qpc_mesh
                         qpc_error *err) {
     const format *f = format_of(path);
     *ret = (qpc_mesh_raw){0};
-    if (f == NULL)
-        return qpc_fail(err, QPC_ERR_UNSUPPORTED, "%s: unknown mesh format", path);
+    if (f == NULL) return qpc_fail(err, QPC_ERR_UNSUPPORTED, "%s: unknown mesh format", path);
     qpc_status st;
     if (f->parse == NULL) {
         st = load_tetgen(path, limit, ret, err);
@@ -171,7 +171,8 @@ qpc_status qpc_load_raw(const char *path, const qpc_load_limits *limit, qpc_mesh
             parse = qpc_medit_parse;
         if (parse == qpc_medit_parse && starts_with(&file, "$")) parse = qpc_gmsh_parse;
         st = parse(file.bytes, file.size, ret, &why);
-        if (st != QPC_OK) (void)qpc_fail(err, st, "%s: cannot read the mesh: %s", path, why.message);
+        if (st != QPC_OK)
+            (void)qpc_fail(err, st, "%s: cannot read the mesh: %s", path, why.message);
         qpc_free(file.bytes);
     }
     if (st != QPC_OK) return st;

@@ -100,8 +100,7 @@ static bool project(qpc_mesh_raw *raw, const int32_t *corners, int32_t count) {
 
 /// Twice the area of a, b, c.
 static double turn(const polygon *g, int32_t a, int32_t b, int32_t c) {
-    const double *p = g->xy + 2 * (size_t)a, *q = g->xy + 2 * (size_t)b,
-                 *r = g->xy + 2 * (size_t)c;
+    const double *p = g->xy + 2 * (size_t)a, *q = g->xy + 2 * (size_t)b, *r = g->xy + 2 * (size_t)c;
     return (q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0]);
 }
 
@@ -137,8 +136,7 @@ static qpc_status cut_ears(polygon *g, qpc_error *err) {
             continue;
         }
         int32_t a = g->before[at], c = g->after[at];
-        qpc_status st =
-            qpc_raw_triangle(g->raw, g->corners[a], g->corners[at], g->corners[c], err);
+        qpc_status st = qpc_raw_triangle(g->raw, g->corners[a], g->corners[at], g->corners[c], err);
         if (st != QPC_OK) return st;
         g->after[a] = c;
         g->before[c] = a;

@@ -26,7 +26,9 @@ typedef struct qpc_mesh_raw {
 enum { QPC_POLYGON_WORK_MOST = 200000000 };
 
 void qpc_raw_fini(qpc_mesh_raw *raw);
-static inline int32_t qpc_raw_node_count(const qpc_mesh_raw *raw) { return raw->nodes.count / 3; }
+static inline int32_t qpc_raw_node_count(const qpc_mesh_raw *raw) {
+    return raw->nodes.count / 3;
+}
 
 /// QPC_ERR_INVALID for a coordinate that is not finite.
 qpc_status qpc_raw_node(qpc_mesh_raw *raw, const qpc_mesh_text *t, const double x[3],

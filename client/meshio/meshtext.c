@@ -11,9 +11,15 @@
 
 enum { NUMBER_MOST = 400, SHOWN_MOST = 40 };
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
-static bool ends_line(char c) { return c == '\n' || c == '\r'; }
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\v' || c == '\f';
+}
+static bool ends_line(char c) {
+    return c == '\n' || c == '\r';
+}
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
 qpc_mesh_text qpc_text_over(const void *bytes, size_t size, char comment) {
     const char *p = bytes;
@@ -227,8 +233,12 @@ static uint64_t get_bytes(const char *p, int size, bool big) {
     return v;
 }
 
-uint32_t qpc_get_u32(const char *p, bool big) { return (uint32_t)get_bytes(p, 4, big); }
-uint64_t qpc_get_u64(const char *p, bool big) { return get_bytes(p, 8, big); }
+uint32_t qpc_get_u32(const char *p, bool big) {
+    return (uint32_t)get_bytes(p, 4, big);
+}
+uint64_t qpc_get_u64(const char *p, bool big) {
+    return get_bytes(p, 8, big);
+}
 
 double qpc_get_f32(const char *p, bool big) {
     uint32_t bits = qpc_get_u32(p, big);
@@ -252,11 +262,16 @@ int qpc_scalar_size(qpc_scalar type) {
 int64_t qpc_get_int(const char *p, qpc_scalar type, bool big) {
     uint64_t v = get_bytes(p, qpc_scalar_size(type), big);
     switch (type) {
-    case QPC_SCALAR_I8: return (int8_t)v;
-    case QPC_SCALAR_I16: return (int16_t)v;
-    case QPC_SCALAR_I32: return (int32_t)v;
-    case QPC_SCALAR_I64: return (int64_t)v;
-    default: return v <= INT64_MAX ? (int64_t)v : INT64_MAX;
+    case QPC_SCALAR_I8:
+        return (int8_t)v;
+    case QPC_SCALAR_I16:
+        return (int16_t)v;
+    case QPC_SCALAR_I32:
+        return (int32_t)v;
+    case QPC_SCALAR_I64:
+        return (int64_t)v;
+    default:
+        return v <= INT64_MAX ? (int64_t)v : INT64_MAX;
     }
 }
 

@@ -26,7 +26,9 @@ typedef struct qpc_token {
 } qpc_token;
 
 qpc_mesh_text qpc_text_over(const void *bytes, size_t size, char comment);
-static inline size_t qpc_text_left(const qpc_mesh_text *t) { return (size_t)(t->end - t->p); }
+static inline size_t qpc_text_left(const qpc_mesh_text *t) {
+    return (size_t)(t->end - t->p);
+}
 
 /// Over blanks, ends of lines and comments.
 void qpc_text_skip(qpc_mesh_text *t);
@@ -80,7 +82,9 @@ typedef enum qpc_scalar {
     QPC_SCALAR_F64,
 } qpc_scalar;
 int qpc_scalar_size(qpc_scalar type);
-static inline bool qpc_scalar_is_real(qpc_scalar type) { return type >= QPC_SCALAR_F32; }
+static inline bool qpc_scalar_is_real(qpc_scalar type) {
+    return type >= QPC_SCALAR_F32;
+}
 /// The value there. An unsigned one beyond 2^63 comes out as INT64_MAX, which no count or index is.
 int64_t qpc_get_int(const char *p, qpc_scalar type, bool big); // not for reals
 double qpc_get_real(const char *p, qpc_scalar type, bool big);

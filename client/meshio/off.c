@@ -1,6 +1,6 @@
 /// OFF: the word OFF (with prefixes ST, C, N for what else a vertex has), the counts of vertices,
-/// faces and, perhaps, edges; then a line a vertex, and a line a face: the count of its corners, the
-/// corners from 0, perhaps a colour. # starts a comment. Any thread; no state.
+/// faces and, perhaps, edges; then a line a vertex, and a line a face: the count of its corners,
+/// the corners from 0, perhaps a colour. # starts a comment. Any thread; no state.
 #include "client/meshio/meshraw.h"
 
 /// Everything may be on the line of the word, or on lines below.
@@ -23,8 +23,7 @@ static qpc_status read_head(qpc_mesh_text *t, int64_t *ret_vertices, int64_t *re
     qpc_token third = qpc_text_token_in_line(t);
     if (third.size > 0 && !qpc_token_int(third, &edges))
         return qpc_text_fail(t, err, "the count of edges is no integer");
-    if (qpc_text_token_in_line(t).size > 0)
-        return qpc_text_fail(t, err, "more than three counts");
+    if (qpc_text_token_in_line(t).size > 0) return qpc_text_fail(t, err, "more than three counts");
     return QPC_OK;
 }
 
@@ -44,8 +43,8 @@ static qpc_status read_vertex(qpc_mesh_text *t, qpc_mesh_raw *raw, qpc_error *er
     if (t->p == t->end) return qpc_text_fail(t, err, "the file ends where a vertex should be");
     for (int k = 0; k < 3; k++)
         if (!qpc_token_real(qpc_text_token_in_line(t), &x[k]))
-            return qpc_text_fail(t, err, "coordinate %d of vertex %d is no finite decimal number", k,
-                                 qpc_raw_node_count(raw));
+            return qpc_text_fail(t, err, "coordinate %d of vertex %d is no finite decimal number",
+                                 k, qpc_raw_node_count(raw));
     qpc_status st = end_line(t, err);
     return st == QPC_OK ? qpc_raw_node(raw, t, x, err) : st;
 }

@@ -34,9 +34,9 @@ static qpc_scalar scalar_of(qpc_token name) {
         const char *names[2];
         qpc_scalar type;
     } known[] = {
-        {{"char", "int8"}, QPC_SCALAR_I8},     {{"uchar", "uint8"}, QPC_SCALAR_U8},
-        {{"short", "int16"}, QPC_SCALAR_I16},  {{"ushort", "uint16"}, QPC_SCALAR_U16},
-        {{"int", "int32"}, QPC_SCALAR_I32},    {{"uint", "uint32"}, QPC_SCALAR_U32},
+        {{"char", "int8"}, QPC_SCALAR_I8},      {{"uchar", "uint8"}, QPC_SCALAR_U8},
+        {{"short", "int16"}, QPC_SCALAR_I16},   {{"ushort", "uint16"}, QPC_SCALAR_U16},
+        {{"int", "int32"}, QPC_SCALAR_I32},     {{"uint", "uint32"}, QPC_SCALAR_U32},
         {{"float", "float32"}, QPC_SCALAR_F32}, {{"double", "float64"}, QPC_SCALAR_F64},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -208,8 +208,10 @@ static qpc_status read_one(ply *f, const element *e, qpc_error *err) {
     for (int i = e->first; i < e->end && st == QPC_OK; i++) {
         const property *p = &f->properties[i];
         bool coordinate = p->use >= USE_X && p->use <= USE_Z;
-        if (p->count != QPC_SCALAR_NONE) st = read_list(f, p, err);
-        else st = get_real(f, p->type, coordinate ? &x[p->use - USE_X] : &ignored, err);
+        if (p->count != QPC_SCALAR_NONE)
+            st = read_list(f, p, err);
+        else
+            st = get_real(f, p->type, coordinate ? &x[p->use - USE_X] : &ignored, err);
     }
     if (st == QPC_OK && e->is_vertex) st = qpc_raw_node(f->raw, &f->t, x, err);
     if (st == QPC_OK && e->is_face)

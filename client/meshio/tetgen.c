@@ -82,8 +82,7 @@ static qpc_status read_cells(qpc_mesh_text *t, int corners, int64_t base, qpc_me
                            "tetrahedra of %lld nodes (of second order); only those of 4 are read "
                            "(TetGen without -o2)",
                            (long long)nodes);
-    if (st == QPC_OK)
-        st = head_number(t, "the count of attributes", 0, EXTRA_MOST, 0, &extra, err);
+    if (st == QPC_OK) st = head_number(t, "the count of attributes", 0, EXTRA_MOST, 0, &extra, err);
     for (int64_t i = 0; i < count && st == QPC_OK; i++) {
         st = qpc_text_int(t, "an element's number", &number, err);
         if (st == QPC_OK) st = check_number(t, number, base + i, err);
@@ -107,8 +106,7 @@ static qpc_status in_file(const char *name, qpc_status st, const qpc_error *why,
 }
 
 qpc_status qpc_tetgen_parse(const void *node, size_t node_size, const void *ele, size_t ele_size,
-                            const void *face, size_t face_size, qpc_mesh_raw *raw,
-                            qpc_error *err) {
+                            const void *face, size_t face_size, qpc_mesh_raw *raw, qpc_error *err) {
     qpc_mesh_text t = qpc_text_over(node, node_size, '#');
     qpc_error why = {0};
     int64_t base = 0;

@@ -178,6 +178,42 @@ qpc_status qpc_volume_mesh_compact(qpc_volume_mesh *mesh, int32_t *ret_removed, 
     return QPC_OK;
 }
 
+qpc_status qpc_volume_mesh_skin(const qpc_volume_mesh *mesh, qpc_mesh_data *ret,
+                                int32_t **ret_nodes, qpc_error *err) {
+    size_t corners = 3 * (size_t)mesh->surface_count;
+    int32_t count = 0;
+    int32_t *to = qpc_alloc_array((size_t)mesh->node_count, sizeof *to), *nodes = NULL;
+    qpc_mesh_data skin = {.nodes_per_element = 3, .element_count = mesh->surface_count};
+    if (to == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory");
+    memset(to, 0xff, (size_t)mesh->node_count * sizeof *to);
+    for (size_t i = 0; i < corners; i++) to[mesh->surface[i]] = 0;
+    for (int32_t i = 0; i < mesh->node_count; i++)
+        if (to[i] == 0) to[i] = count++;
+    skin.vertices = qpc_alloc_array((size_t)count, 3 * sizeof(double));
+    skin.elements = qpc_alloc_array(corners, sizeof(int32_t));
+    nodes = qpc_alloc_array((size_t)count, sizeof *nodes);
+    if (skin.vertices == NULL || skin.elements == NULL || nodes == NULL) {
+        qpc_mesh_data_fini(&skin);
+        qpc_free(nodes);
+        qpc_free(to);
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory");
+    }
+    for (int32_t i = 0; i < mesh->node_count; i++) {
+        if (to[i] < 0) continue;
+        memcpy(skin.vertices + 3 * (size_t)to[i], mesh->nodes + 3 * (size_t)i, 24);
+        nodes[to[i]] = i;
+    }
+    for (size_t i = 0; i < corners; i++) skin.elements[i] = to[mesh->surface[i]];
+    skin.vertex_count = count;
+    qpc_free(to);
+    if (ret_nodes != NULL)
+        *ret_nodes = nodes;
+    else
+        qpc_free(nodes);
+    *ret = skin;
+    return QPC_OK;
+}
+
 // ---- reading ----
 
 static qpc_status check_kind(const char *path, qpc_error *err) {

@@ -14,22 +14,22 @@
 #include "client/meshio/meshfile.h"
 
 typedef struct qpc_volume_mesh {
-    double *nodes;          // (node_count x 3), the file's unit: read as m; owned (qpc_free)
-    int32_t *tets;          // (tet_count x 4); positive: (b-a) x (c-a) . (d-a) >= 0; owned
-    int32_t *surface;       // (surface_count x 3), outward; in the order of the tetrahedra; owned
-    int32_t *file_surface;  // (file_surface_count x 3), triangles as the file lists them; owned
+    double *nodes;         // (node_count x 3), the file's unit: read as m; owned (qpc_free)
+    int32_t *tets;         // (tet_count x 4); positive: (b-a) x (c-a) . (d-a) >= 0; owned
+    int32_t *surface;      // (surface_count x 3), outward; in the order of the tetrahedra; owned
+    int32_t *file_surface; // (file_surface_count x 3), triangles as the file lists them; owned
     int32_t node_count, tet_count, surface_count, file_surface_count;
 } qpc_volume_mesh;
 
 typedef struct qpc_volume_report {
-    const char *format;  // such as "Gmsh 4.1 binary"; static
-    double volume;       // of all tetrahedra, m3
-    int64_t flipped;     // tetrahedra whose orientation was set right
-    int64_t flat;        // tetrahedra of volume exactly 0: no soft body can have them
-    int32_t first_flat;  // the first of them, or -1
-    int64_t crowded;     // faces that belong to three tetrahedra or more
-    int64_t unused;      // nodes that no tetrahedron has
-    int64_t skipped;     // points and lines left out
+    const char *format; // such as "Gmsh 4.1 binary"; static
+    double volume;      // of all tetrahedra, m3
+    int64_t flipped;    // tetrahedra whose orientation was set right
+    int64_t flat;       // tetrahedra of volume exactly 0: no soft body can have them
+    int32_t first_flat; // the first of them, or -1
+    int64_t crowded;    // faces that belong to three tetrahedra or more
+    int64_t unused;     // nodes that no tetrahedron has
+    int64_t skipped;    // points and lines left out
 } qpc_volume_report;
 
 /// NULL and zeroed meshes are accepted; leaves it zeroed.
@@ -50,5 +50,11 @@ qpc_status qpc_volume_read(const char *path, const qpc_mesh_file_limits *limits,
 /// file_surface that use one go too. *ret_removed (may be NULL) is how many nodes went.
 /// QPC_ERR_MEMORY leaves the mesh as it was.
 qpc_status qpc_volume_mesh_compact(qpc_volume_mesh *mesh, int32_t *ret_removed, qpc_error *err);
+
+/// The surface as a triangle mesh of its own: only the nodes that it has, in their order.
+/// *ret_nodes (may be NULL): of each vertex of *ret the node of mesh, (ret->vertex_count); owned by
+/// the caller (qpc_free). QPC_ERR_MEMORY.
+qpc_status qpc_volume_mesh_skin(const qpc_volume_mesh *mesh, qpc_mesh_data *ret,
+                                int32_t **ret_nodes, qpc_error *err);
 
 #endif

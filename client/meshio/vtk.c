@@ -19,7 +19,9 @@ qpc_status qpc_vtk_cell(qpc_mesh_raw *raw, const qpc_mesh_text *t, int64_t type,
     // Points of types 1 to 14, 0: any.
     static const int8_t sizes[] = {0, 1, 0, 2, 0, 3, 0, 0, 4, 4, 4};
     static const char *const solids[] = {"voxels", "hexahedra", "wedges", "pyramids"};
-    if (type == 24) return qpc_text_fail(t, err, "the file has tetrahedra of second order (10 nodes); only those of 4 are read");
+    if (type == 24)
+        return qpc_text_fail(
+            t, err, "the file has tetrahedra of second order (10 nodes); only those of 4 are read");
     if (type >= 11 && type <= 14)
         return qpc_text_fail(t, err, "the file has %s; only tetrahedra are read",
                              solids[type - 11]);
@@ -118,8 +120,10 @@ static qpc_status read_points(vtk *f, qpc_error *err) {
         const char *p = NULL;
         if (f->binary) st = qpc_text_take(&f->t, 3 * (uint64_t)size, "a point", &p, err);
         for (int k = 0; k < 3 && st == QPC_OK; k++) {
-            if (p != NULL) x[k] = qpc_get_real(p + k * size, type, true);
-            else st = qpc_text_real(&f->t, "a coordinate", &x[k], err);
+            if (p != NULL)
+                x[k] = qpc_get_real(p + k * size, type, true);
+            else
+                st = qpc_text_real(&f->t, "a coordinate", &x[k], err);
         }
         if (st == QPC_OK) st = qpc_raw_node(f->raw, &f->t, x, err);
     }
@@ -172,8 +176,7 @@ static qpc_status read_cells(vtk *f, qpc_error *err) {
     if (f->has_cells) return qpc_text_fail(&f->t, err, "a second list of cells");
     f->has_cells = true;
     qpc_status st = qpc_text_count(&f->t, "cells", 2, &count, err);
-    if (st == QPC_OK)
-        st = qpc_text_count(&f->t, "numbers of cells", f->binary ? 4 : 2, &size, err);
+    if (st == QPC_OK) st = qpc_text_count(&f->t, "numbers of cells", f->binary ? 4 : 2, &size, err);
     if (st != QPC_OK) return st;
     qpc_mesh_text ahead = f->t;
     if (!qpc_token_is_any_case(qpc_text_token(&ahead), "OFFSETS"))
@@ -233,11 +236,16 @@ static qpc_status read_grid(vtk *f, qpc_error *err) {
         qpc_token word = qpc_text_token(&f->t);
         if (word.size == 0)
             return qpc_text_fail(&f->t, err, "the file ends before CELLS and CELL_TYPES");
-        if (qpc_token_is_any_case(word, "POINTS")) st = read_points(f, err);
-        else if (qpc_token_is_any_case(word, "CELLS")) st = read_cells(f, err);
-        else if (qpc_token_is_any_case(word, "CELL_TYPES")) st = read_types(f, err);
-        else if (qpc_token_is_any_case(word, "FIELD")) st = skip_field(f, err);
-        else if (qpc_token_is_any_case(word, "METADATA")) skip_metadata(f);
+        if (qpc_token_is_any_case(word, "POINTS"))
+            st = read_points(f, err);
+        else if (qpc_token_is_any_case(word, "CELLS"))
+            st = read_cells(f, err);
+        else if (qpc_token_is_any_case(word, "CELL_TYPES"))
+            st = read_types(f, err);
+        else if (qpc_token_is_any_case(word, "FIELD"))
+            st = skip_field(f, err);
+        else if (qpc_token_is_any_case(word, "METADATA"))
+            skip_metadata(f);
         else
             st = qpc_text_fail(&f->t, err, "\"%.*s\" is no part of a grid that is known here",
                                (int)(word.size < 40 ? word.size : 40), word.at);
@@ -248,8 +256,7 @@ static qpc_status read_grid(vtk *f, qpc_error *err) {
 static qpc_status take_cells(vtk *f, qpc_error *err) {
     int64_t at = 0;
     if (f->types.count != f->lengths.count)
-        return qpc_text_fail(&f->t, err, "%d types for %d cells", f->types.count,
-                             f->lengths.count);
+        return qpc_text_fail(&f->t, err, "%d types for %d cells", f->types.count, f->lengths.count);
     qpc_status st = QPC_OK;
     for (int32_t i = 0; i < f->types.count && st == QPC_OK; i++) {
         st = qpc_vtk_cell(f->raw, &f->t, f->types.data[i], f->cells.data + at, f->lengths.data[i],

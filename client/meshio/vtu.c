@@ -80,7 +80,7 @@ static qpc_status count_of(const vtu *f, const tag *from, const char *name, int6
 }
 
 static qpc_status scalar_of(const vtu *f, const tag *from, qpc_scalar *ret, qpc_error *err) {
-    static const char *const names[] = {"",      "Int8",   "UInt8", "Int16",  "UInt16", "Int32",
+    static const char *const names[] = {"",       "Int8",  "UInt8",  "Int16",   "UInt16", "Int32",
                                         "UInt32", "Int64", "UInt64", "Float32", "Float64"};
     qpc_token value = attribute(from, "type");
     for (int i = QPC_SCALAR_I8; i <= QPC_SCALAR_F64; i++)
@@ -107,7 +107,7 @@ static qpc_status decode(vtu *f, const char **p, size_t most, qpc_error *err) {
     int held = 0;
     f->bytes.count = 0;
     for (; *p < f->t.end && (size_t)f->bytes.count < most; (*p)++) {
-        if ((uint8_t)**p <= ' ') continue;
+        if ((uint8_t) * *p <= ' ') continue;
         int digit = digit_of(**p);
         if (digit < 0 && **p != '=') break;
         if (digit < 0 && held == 0) continue;
@@ -199,8 +199,10 @@ static qpc_status get_points(vtu *f, const tag *array, int64_t count, qpc_error 
     for (int64_t i = 0; i < count && st == QPC_OK; i++) {
         double x[3] = {0};
         for (int k = 0; k < 3 && st == QPC_OK; k++) {
-            if (data != NULL) x[k] = qpc_get_real(data + (3 * i + k) * size, type, f->big);
-            else st = qpc_text_real(&text, "a coordinate", &x[k], err);
+            if (data != NULL)
+                x[k] = qpc_get_real(data + (3 * i + k) * size, type, f->big);
+            else
+                st = qpc_text_real(&text, "a coordinate", &x[k], err);
         }
         if (st == QPC_OK) st = qpc_raw_node(f->raw, &f->t, x, err);
     }
@@ -219,8 +221,10 @@ static qpc_status get_ints(vtu *f, const tag *array, int64_t count, int_list *to
     int size = qpc_scalar_size(type);
     for (int64_t i = 0; i < count && st == QPC_OK; i++) {
         int64_t v = 0;
-        if (data != NULL) v = qpc_get_int(data + i * size, type, f->big);
-        else st = qpc_text_int(&text, "a number of a cell", &v, err);
+        if (data != NULL)
+            v = qpc_get_int(data + i * size, type, f->big);
+        else
+            st = qpc_text_int(&text, "a number of a cell", &v, err);
         if (st == QPC_OK && !qpc_array_push(to, v))
             st = qpc_fail(err, QPC_ERR_MEMORY, "out of memory");
     }
@@ -309,7 +313,8 @@ static qpc_status read_root(vtu *f, const tag *root, qpc_error *err) {
     qpc_token type = attribute(root, "type"), order = attribute(root, "byte_order");
     qpc_token header = attribute(root, "header_type");
     if (!qpc_token_is(type, "UnstructuredGrid"))
-        return qpc_text_fail(&f->t, err, "a VTKFile of type \"%.*s\"; only UnstructuredGrid is read",
+        return qpc_text_fail(&f->t, err,
+                             "a VTKFile of type \"%.*s\"; only UnstructuredGrid is read",
                              (int)(type.size < 40 ? type.size : 40), type.at);
     if (attribute(root, "compressor").size > 0)
         return qpc_text_fail(&f->t, err,

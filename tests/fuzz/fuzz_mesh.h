@@ -1,5 +1,5 @@
-/// What the fuzz targets of mesh files share: whatever the bytes, a reader gives a checked mesh or an
-/// error with a message, takes no more memory than the bytes pay for, and leaks nothing.
+/// What the fuzz targets of mesh files share: whatever the bytes, a reader gives a checked mesh or
+/// an error with a message, takes no more memory than the bytes pay for, and leaks nothing.
 #ifndef QPC_TESTS_FUZZ_FUZZ_MESH_H
 #define QPC_TESTS_FUZZ_FUZZ_MESH_H
 
@@ -34,8 +34,8 @@ static inline void fuzz_check_mesh(qpc_mesh_raw *raw, size_t size, qpc_status st
     FUZZ_CHECK(st == QPC_OK || st == QPC_ERR_INVALID || st == QPC_ERR_LIMIT);
     FUZZ_CHECK(st == QPC_OK || err->message[0] != '\0');
     FUZZ_CHECK(raw->format != NULL);
-    // The shortest node is that of a binary VTK file with a byte a coordinate; the shortest triangle
-    // a corner more of a polygon, of one byte in a PLY file.
+    // The shortest node is that of a binary VTK file with a byte a coordinate; the shortest
+    // triangle a corner more of a polygon, of one byte in a PLY file.
     FUZZ_CHECK((size_t)nodes <= size / 3 && (size_t)raw->tets.count <= 4 * size);
     FUZZ_CHECK((size_t)raw->triangles.count <= 3 * size);
     for (int32_t i = 0; i < 3 * nodes; i++) FUZZ_CHECK(isfinite(raw->nodes.data[i]));

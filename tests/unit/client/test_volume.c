@@ -262,6 +262,38 @@ static void flat_and_crowded_and_unused_are_reported(void **state) {
     qpc_volume_mesh_fini(&m);
 }
 
+static void the_skin_has_only_the_nodes_of_the_surface(void **state) {
+    (void)state;
+    // A tetrahedron cut into four at its middle, which is listed first.
+    const char *path = put("middle.msh", MSH2 "$Nodes\n5\n9 0.25 0.25 0.25\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 0 0 1\n$EndNodes\n"
+                                         "$Elements\n4\n1 4 0 9 2 3 4\n2 4 0 1 9 3 4\n3 4 0 1 2 9 4\n4 4 0 1 2 3 9\n$EndElements\n");
+    qpc_error err = {0};
+    qpc_volume_mesh m = {0};
+    qpc_mesh_data skin = {0};
+    int32_t *nodes = NULL;
+    assert_ok(qpc_volume_read(path, NULL, &m, NULL, &err), &err);
+    assert_ok(qpc_volume_mesh_skin(&m, &skin, &nodes, &err), &err);
+    assert_int_equal(skin.vertex_count, 4);
+    assert_int_equal(skin.element_count, 4);
+    assert_near(qpc_mesh_data_volume(&skin), 1.0 / 6, 1e-16);
+    for (int32_t i = 0; i < 4; i++) {
+        assert_int_equal(nodes[i], i + 1);
+        assert_memory_equal(skin.vertices + 3 * i, m.nodes + 3 * nodes[i], 24);
+    }
+    const qpc_mesh_data whole = {m.nodes, m.tets, m.node_count, m.tet_count, 4};
+    assert_near(qpc_mesh_data_volume(&whole), 1.0 / 6, 1e-16);
+    qpc_free(nodes);
+    qpc_mesh_data_fini(&skin);
+    QPC_FAULTS(f) {
+        qpc_status st = qpc_volume_mesh_skin(&m, &skin, &nodes, &err);
+        if (qpc_faults_ended(&f, st)) {
+            qpc_free(nodes);
+            qpc_mesh_data_fini(&skin);
+        }
+    }
+    qpc_volume_mesh_fini(&m);
+}
+
 static void limits_are_named(void **state) {
     (void)state;
     qpc_error err = {0};
@@ -295,6 +327,7 @@ int main(void) {
         cmocka_unit_test(bad_files_say_what_is_wrong_and_where),
         cmocka_unit_test(every_cut_of_every_file_is_an_error_or_a_mesh),
         cmocka_unit_test(flat_and_crowded_and_unused_are_reported),
+        cmocka_unit_test(the_skin_has_only_the_nodes_of_the_surface),
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(allocation_failures_leak_nothing),
     };
