@@ -1,6 +1,7 @@
 /// Tetrahedral meshes: orientation, surface, report. See volume.h.
 #include "client/meshio/volume.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -45,9 +46,10 @@ static void orient(qpc_volume_mesh *mesh, qpc_volume_report *report) {
             report->flipped++;
             v = -v;
         }
-        if (v == 0) {
+        if (!(v > 0 && isfinite(v))) {
             if (report->flat == 0) report->first_flat = i;
             report->flat++;
+            continue;
         }
         six += v;
     }

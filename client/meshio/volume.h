@@ -25,7 +25,7 @@ typedef struct qpc_volume_report {
     const char *format; // such as "Gmsh 4.1 binary"; static
     double volume;      // of all tetrahedra, m3
     int64_t flipped;    // tetrahedra whose orientation was set right
-    int64_t flat;       // tetrahedra of volume exactly 0: no soft body can have them
+    int64_t flat;       // of volume exactly 0, or past the largest double: not for a soft body
     int32_t first_flat; // the first of them, or -1
     int64_t crowded;    // faces that belong to three tetrahedra or more
     int64_t unused;     // nodes that no tetrahedron has

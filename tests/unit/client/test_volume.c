@@ -262,6 +262,21 @@ static void flat_and_crowded_and_unused_are_reported(void **state) {
     qpc_volume_mesh_fini(&m);
 }
 
+static void volumes_past_the_largest_double_are_reported(void **state) {
+    (void)state;
+    const char *path = put("far.msh", MSH2 "$Nodes\n5\n1 0 0 0\n2 1e200 0 0\n3 0 1e200 0\n4 0 0 1e200\n5 0 0 -1e-200\n$EndNodes\n"
+                                      "$Elements\n1\n1 4 0 1 2 3 4\n$EndElements\n");
+    qpc_error err = {0};
+    qpc_volume_mesh m = {0};
+    qpc_volume_report r;
+    assert_ok(qpc_volume_read(path, NULL, &m, &r, &err), &err);
+    assert_int_equal(r.flat, 1);
+    assert_int_equal(r.first_flat, 0);
+    assert_true(r.volume == 0);
+    assert_int_equal(r.unused, 1);
+    qpc_volume_mesh_fini(&m);
+}
+
 static void the_skin_has_only_the_nodes_of_the_surface(void **state) {
     (void)state;
     // A tetrahedron cut into four at its middle, which is listed first.
@@ -327,6 +342,7 @@ int main(void) {
         cmocka_unit_test(bad_files_say_what_is_wrong_and_where),
         cmocka_unit_test(every_cut_of_every_file_is_an_error_or_a_mesh),
         cmocka_unit_test(flat_and_crowded_and_unused_are_reported),
+        cmocka_unit_test(volumes_past_the_largest_double_are_reported),
         cmocka_unit_test(the_skin_has_only_the_nodes_of_the_surface),
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(allocation_failures_leak_nothing),
