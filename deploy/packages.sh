@@ -13,7 +13,7 @@ set -eu
 
 run="gcc libc6-dev meson ninja-build pkg-config
   libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev libssl-dev libxxhash-dev libjansson-dev
-  libinih-dev libassimp-dev libsuitesparse-dev libopenblas-dev liblapacke-dev"
+  libinih-dev libsuitesparse-dev libopenblas-dev liblapacke-dev"
 test="g++ libcmocka-dev python3 python3-msgpack python3-numpy sqlite3 neovim"
 ci="bash clang libclang-rt-14-dev"
 

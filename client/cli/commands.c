@@ -9,6 +9,7 @@
 #include "client/cli/cli.h"
 #include "client/meshio/generate.h"
 #include "client/meshio/meshfile.h"
+#include "client/meshio/volume.h"
 
 // ---- mesh ----
 
@@ -79,17 +80,29 @@ static cli_exit finish_mesh(cli *c, qpc_mesh_data *mesh, const char *comment,
     return code;
 }
 
+/// The surface of a file's tetrahedra.
+static qpc_status read_skin(const char *path, qpc_mesh_data *ret, qpc_error *err) {
+    qpc_volume_mesh volume;
+    qpc_status status = qpc_volume_read(path, NULL, &volume, NULL, err);
+    if (status != QPC_OK) return status;
+    status = qpc_volume_mesh_skin(&volume, ret, NULL, err);
+    qpc_volume_mesh_fini(&volume);
+    return status;
+}
+
 static cli_exit convert_file(cli *c, int argc, char **argv) {
     mesh_output o = {0};
+    bool surface = false;
     const cli_option options[] = {
         {"o", CLI_TEXT, &o.path, "FILE", "output; - is standard output"},
         {"format", CLI_TEXT, &o.format, "NAME", "obj, or qpm (the exact canonical bytes)"},
+        {"surface", CLI_FLAG, &surface, NULL, "of a file of tetrahedra, the surface"},
         {"json", CLI_FLAG, &c->json, NULL, "print one JSON document"},
         {"quiet", CLI_FLAG, &c->quiet, NULL, "print nothing"},
         {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {"mesh file",
                                         "INPUT -o FILE",
-                                        "Read a mesh file (OBJ, STL, PLY, OFF, QPM) and write it.",
+                                        "Read a mesh file (OBJ, STL, PLY, OFF, QPM; .msh, .vtk, .vtu, .node, .ele, .mesh) and write it.",
                                         1,
                                         1,
                                         NULL};
@@ -103,8 +116,9 @@ static cli_exit convert_file(cli *c, int argc, char **argv) {
         return cli_fail(c, CLI_USAGE, &err, NULL);
     }
     qpc_mesh_data mesh;
-    if (qpc_mesh_file_read(path, NULL, &mesh, NULL, &err) != QPC_OK)
-        return cli_fail(c, CLI_BAD_FILE, &err, NULL);
+    qpc_status status = surface ? read_skin(path, &mesh, &err)
+                                : qpc_mesh_file_read(path, NULL, &mesh, NULL, &err);
+    if (status != QPC_OK) return cli_fail(c, CLI_BAD_FILE, &err, NULL);
     return finish_mesh(c, &mesh, NULL, &o);
 }
 
@@ -219,7 +233,7 @@ cli_exit cli_upload(cli *c, int argc, char **argv) {
     static const cli_command command = {
         "upload",
         "FILE",
-        "Read a mesh file (OBJ, STL, PLY, OFF, QPM) and send it to the server.",
+        "Read a mesh file (OBJ, STL, PLY, OFF, QPM and others) and send it to the server.",
         1,
         1,
         "Prints the SHA-256 under which a scene may name it. A mesh that the server has is not "

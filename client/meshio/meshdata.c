@@ -65,7 +65,23 @@ qpc_status qpc_mesh_data_sha256(const qpc_mesh_data *mesh, char ret[65], qpc_err
     return status;
 }
 
+static double tetrahedra_volume(const qpc_mesh_data *mesh) {
+    double six = 0;
+    for (int32_t t = 0; t < mesh->element_count; t++) {
+        const int32_t *v = mesh->elements + 4 * (size_t)t;
+        const double *o = mesh->vertices + 3 * (size_t)v[0];
+        double e[3][3];
+        for (int i = 0; i < 3; i++)
+            for (int k = 0; k < 3; k++) e[i][k] = mesh->vertices[3 * (size_t)v[i + 1] + k] - o[k];
+        six += e[0][0] * (e[1][1] * e[2][2] - e[1][2] * e[2][1]) +
+               e[0][1] * (e[1][2] * e[2][0] - e[1][0] * e[2][2]) +
+               e[0][2] * (e[1][0] * e[2][1] - e[1][1] * e[2][0]);
+    }
+    return six / 6;
+}
+
 double qpc_mesh_data_volume(const qpc_mesh_data *mesh) {
+    if (mesh->nodes_per_element == 4) return tetrahedra_volume(mesh);
     if (mesh->nodes_per_element != 3) return 0;
     double six = 0;
     for (int32_t f = 0; f < mesh->element_count; f++) {

@@ -28,7 +28,8 @@ qpc_status qpc_mesh_data_canonical(const qpc_mesh_data *mesh, uint8_t **ret, qpc
 /// 64 lower-case hex digits and a NUL.
 qpc_status qpc_mesh_data_sha256(const qpc_mesh_data *mesh, char ret[65], qpc_error *err);
 
-/// Volume inside a closed, outward oriented triangle mesh, m3 (negative: oriented inwards).
+/// Volume inside a closed, outward oriented triangle mesh (negative: oriented inwards), or of
+/// tetrahedra, m3; 0 for edges.
 double qpc_mesh_data_volume(const qpc_mesh_data *mesh);
 
 /// Wavefront OBJ; numbers read back to the same doubles. comment may be NULL; one line.

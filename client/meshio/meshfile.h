@@ -1,11 +1,12 @@
-/// Reading mesh files, in one place, by assimp's C API: OBJ, STL, PLY, OFF; and our own QPM.
+/// Reading mesh files, in one place: triangles from OBJ, PLY, OFF and STL, triangles or tetrahedra
+/// from the formats of volume.h, and our own QPM.
 ///
-/// Polygons are triangulated, points and lines are left out and counted. Corners at exactly the
-/// same position become one vertex (files such as STL repeat them); nothing is smoothed, moved, or
-/// merged within a tolerance. Coordinates have the precision that assimp keeps: single. A QPM file
-/// is taken as it is, in double. Vertices of an OBJ file that assimp would misread are set right or refused
-/// (objtext.h). assimp runs in a child process of its own, so that a file that
-/// crashes it is an error like any other. Any thread.
+/// Polygons are triangulated, points and lines are left out and counted. Corners of triangles at
+/// exactly the same position become one vertex (files such as STL repeat them); nothing is
+/// smoothed, moved, or merged within a tolerance. Coordinates are doubles. A file with tetrahedra
+/// gives these (4 nodes per element, the file's nodes). The file is taken into memory; beyond that,
+/// what is allocated is bounded by its size, whatever its header says. docs/mesh-files.md lists
+/// what is read of each format. Any thread.
 #ifndef QPC_CLIENT_MESHIO_MESHFILE_H
 #define QPC_CLIENT_MESHIO_MESHFILE_H
 
@@ -13,7 +14,7 @@
 
 typedef struct qpc_mesh_file_limits { // 0: the default
     int64_t max_bytes;                // of the file; 2 GiB
-    int64_t max_vertices;             // corners before merging; 60,000,000
+    int64_t max_vertices;             // as the file has them; 60,000,000
     int64_t max_elements;             // 20,000,000
 } qpc_mesh_file_limits;
 

@@ -102,6 +102,16 @@ class WithoutServer(Case):
         self.assertEqual(text.count("\nv "), made["vertices"])
         self.run_qpc(0, "mesh", "file", obj, "-o", qpm, "--quiet")
         self.assertEqual(qpm.read_bytes()[:4], b"QPM1")
+        cube = SOURCE / "tests" / "data" / "meshes" / "gmsh" / "cube22.msh"
+        tets = json.loads(self.run_qpc(0, "mesh", "file", cube, "-o", qpm, "--json").stdout)
+        self.assertEqual((tets["vertices"], tets["elements"]), (8, 5))
+        self.assertAlmostEqual(tets["volume"], 1, delta=1e-15)
+        skin = json.loads(self.run_qpc(0, "mesh", "file", cube, "--surface", "-o", obj,
+                                       "--json").stdout)
+        self.assertEqual((skin["vertices"], skin["elements"]), (8, 12))
+        self.assertAlmostEqual(skin["volume"], 1, delta=1e-15)
+        self.assertIn("tetgen", self.run_qpc(4, "mesh", "file", obj, "--surface", "-o",
+                                             qpm).stderr)
         out = subprocess.run([str(QPC), "mesh", "box", "--triangles=24", "-o", "-"],
                              capture_output=True, text=True)
         self.assertEqual(out.stdout.count("\nf "), 24)

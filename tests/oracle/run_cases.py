@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Run the case files: ccd, qp, dynamics, storage and protocol. Prints pass, fail or skip with the
+"""Run the case files: ccd, qp, dynamics, storage, mesh and protocol. Prints pass, fail or skip with the
 reason for every id, and the counts. Exit status 1 if anything failed.
 
     tests/oracle/run_cases.py [--build DIR] [GROUP or ID ...]
 
 ccd and qp ask the engine through the program case_tool; dynamics and storage run against a
-qpcollided of their own; protocol is tests/e2e/test_protocol_cases.py, whose results are counted
+qpcollided of their own; mesh is mesh_cases.py beside this file; protocol is tests/e2e/test_protocol_cases.py, whose results are counted
 here by id. test_cases.py beside this file is the same under unittest (protocol left out: it runs by
 itself there). What the files mean is in tests/data/cases/FORMAT.md.
 """
@@ -30,6 +30,9 @@ import time
 SOURCE = pathlib.Path(os.environ.get("QPC_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 sys.path[:0] = [str(SOURCE / "tests" / "support"), str(SOURCE / "tests" / "oracle")]
 CASES = SOURCE / "tests" / "data" / "cases"
+
+
+import mesh_cases  # noqa: E402
 
 
 class Skip(Exception):
@@ -630,6 +633,8 @@ def cases(quick=False):
     for number in range(1, 11):
         name = f"S{number:02d}"
         table[name] = lambda name=name: globals()[f"storage_{name.lower()}"](quick)
+    for name, path in mesh_cases.files_of(CASES / "mesh").items():
+        table[name] = lambda path=path: mesh_cases.run_mesh(path, build())
     return table
 
 
@@ -684,9 +689,6 @@ def main():
                 say("skip", name, results[name][1].split("# SKIP", 1)[1].strip())
             else:
                 say("pass" if results[name][0] else "fail", name, results[name][1])
-    for number in range(1, 21):
-        if is_wanted(f"M{number:02d}"):
-            say("skip", f"M{number:02d}", "mesh files are the client's: these cases are not run yet")
     print(f"{counts['pass']} passed, {counts['fail']} failed, {counts['skip']} skipped")
     return counts["fail"] > 0
 

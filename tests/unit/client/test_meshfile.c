@@ -78,12 +78,11 @@ static void what_is_written_as_obj_reads_back(void **state) {
     qpc_mesh_data b = read_mesh(path_of("a.obj"), NULL);
     assert_int_equal(b.element_count, 2000);
     assert_int_equal(b.vertex_count, a.vertex_count);
-    // assimp keeps single precision: 2^-24 of 1.12, over a surface of some 8 m2
-    assert_near(qpc_mesh_data_volume(&b), qpc_mesh_data_volume(&a), 1e-6);
+    assert_near(qpc_mesh_data_volume(&b), qpc_mesh_data_volume(&a), 1e-14); // another order of sums
     for (int64_t i = 0; i < 3 * (int64_t)a.element_count; i++)
         for (int k = 0; k < 3; k++)
-            assert_near(b.vertices[3 * (size_t)b.elements[i] + k],
-                        a.vertices[3 * (size_t)a.elements[i] + k], 1e-7);
+            assert_true(b.vertices[3 * (size_t)b.elements[i] + k] ==
+                        a.vertices[3 * (size_t)a.elements[i] + k]);
     qpc_mesh_data_fini(&a);
     qpc_mesh_data_fini(&b);
 }
@@ -181,7 +180,7 @@ static void bad_files_are_errors_that_name_the_file(void **state) {
     refuse(put("cut.qpm", head, sizeof head), QPC_ERR_INVALID, "100 vertices");
 }
 
-// The third vertex, and where it should be; assimp by itself leaves most of these out or reads another number.
+// The third vertex, and where it should be.
 static const struct {
     const char *line;
     double x[3];
@@ -212,24 +211,6 @@ static void vertices_of_obj_files_are_read_as_they_are_written(void **state) {
         snprintf(text, sizeof text, "v 1 0 0\nv 0 1 0\n%s\nv 9 9 9\nv 8 8 8\nf 1 2 3\n", bad[i]);
         refuse(put_text("bad.obj", text), QPC_ERR_INVALID, "line 3");
     }
-}
-
-static void files_that_crash_the_library_are_errors_too(void **state) {
-    (void)state;
-    // assimp 5.2.5 aborts over a binary file with an unknown element before the vertices; whatever
-    // it does with this one, it must not end this program.
-    static const char head[] = "ply\nformat binary_big_endian 1.0\nelement thing 2\n"
-                               "property ushort a\nelement vertex 3\nproperty double x\n"
-                               "property double y\nproperty double z\nelement face 1\n"
-                               "property list ushort uint vertex_indices\nend_header\n";
-    uint8_t bytes[sizeof head + 100] = {0};
-    memcpy(bytes, head, sizeof head - 1);
-    qpc_error err = {0};
-    qpc_mesh_data mesh = {0};
-    qpc_status status =
-        qpc_mesh_file_read(put("odd.ply", bytes, sizeof bytes), NULL, &mesh, NULL, &err);
-    if (status != QPC_OK) assert_non_null(strstr(err.message, "odd.ply"));
-    qpc_mesh_data_fini(&mesh);
 }
 
 static void limits_are_named(void **state) {
@@ -273,7 +254,6 @@ int main(void) {
         cmocka_unit_test(polygons_become_triangles_and_lines_are_left_out),
         cmocka_unit_test(bad_files_are_errors_that_name_the_file),
         cmocka_unit_test(vertices_of_obj_files_are_read_as_they_are_written),
-        cmocka_unit_test(files_that_crash_the_library_are_errors_too),
         cmocka_unit_test(limits_are_named),
         cmocka_unit_test(allocation_failures_leak_nothing),
     };
