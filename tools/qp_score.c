@@ -383,6 +383,7 @@ static qpc_status ground_of_lcp(qp_ground *g, qpc_error *err) {
 static qpc_status check_motion(const qp_ground *g, qpc_error *err) {
     const qp_file *f = g->file;
     double S = g->scale, limit = 1e-9;
+    if (f->u == NULL || f->state == NULL) return QPC_OK; // a file need not have them
     for (int32_t c = 0; c < f->m; c++) {
         const double *r = f->r + 3 * (size_t)c, *u = f->u + 3 * (size_t)c;
         double size = sqrt(g->rho[c]), push = hypot(r[1], r[2]);

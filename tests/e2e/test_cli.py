@@ -381,7 +381,12 @@ class WithServer(Case):
             done = self.run_qpc(1, "run", scene, "--steps", "20000", "--json", "--server", daemon.server)
             self.assertIn("the run file is incomplete", done.stderr)
             self.assertEqual(json.loads(done.stdout)["steps"], 20000)
-            run, = json.loads(self.run_qpc(0, "runs", "--json", "--server", daemon.server).stdout)["runs"]
+            give_up = time.monotonic() + 10 * TIME_SCALE  # the file is closed a little after the world
+            while True:
+                run, = json.loads(self.run_qpc(0, "runs", "--json", "--server", daemon.server).stdout)["runs"]
+                if run["state"] != "recording" or time.monotonic() > give_up:
+                    break
+                time.sleep(0.05)
             self.assertEqual(run["state"], "failed")
             self.assertLess(run["steps"], 20000)
 
