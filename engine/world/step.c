@@ -336,6 +336,12 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
     st = qpc_trial_attempt(w, &t, err);
+    if (st == QPC_ERR_NUMERIC && !t.exhausted) { // an engine ran into infinity: once more with nothing pushed out, by the default one
+        restore_state(w, &saved);
+        w->near_valid = false;
+        t = (qpc_trial){.h = h, .left = left};
+        st = qpc_trial_attempt_cautiously(w, &t, true, err);
+    }
     // Orders that contradicted before and still do, or that rows gave way to: smaller steps would not help.
     if (st == QPC_OK && !t.exhausted && (t.squeezed || (t.impact && (t.walls || lags(w)))))
         st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);
