@@ -5,13 +5,18 @@
 #include "base/mem.h"
 #include "client/cli/cli.h"
 
-/// The run that `text` names; connects.
-static cli_exit open_run(cli *c, const char *text, char ret_id[33]) {
+/// Reads the arguments, connects, and finds the run that the one positional argument names. False: the command ends with *ret_code.
+static bool open_run(cli *c, const cli_command *command, const cli_option *options, int argc, char **argv, char ret_id[33],
+                     cli_exit *ret_code) {
+    const char *text;
+    int count;
+    if (!cli_parse(command, options, argc, argv, &text, &count, ret_code)) return false;
     qpc_value entry = qpc_nil();
     cli_exit code = cli_connect(c, true);
     if (code == CLI_OK) code = cli_find_run(c, text, ret_id, &entry);
     qpc_value_fini(&entry);
-    return code;
+    *ret_code = code;
+    return code == CLI_OK;
 }
 
 static cli_exit print_copy(const cli *c, const qpc_value *v) {
@@ -59,12 +64,9 @@ cli_exit cli_events(cli *c, int argc, char **argv) {
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {"events", "RUN", "What happened in a recorded run: rows that contradicted, motions cut short, gaps.",
                                         1, 1, "RUN is an id, the beginning of one, or \"last\"."};
-    const char *text;
     char id[33];
-    int count;
     cli_exit code;
-    if (!cli_parse(&command, options, argc, argv, &text, &count, &code)) return code;
-    code = open_run(c, text, id);
+    if (!open_run(c, &command, options, argc, argv, id, &code)) return code;
     qpc_value all = qpc_list();
     while (code == CLI_OK && from >= 0) {
         qpc_message m = {0};
@@ -183,13 +185,9 @@ cli_exit cli_forces(cli *c, int argc, char **argv) {
     static const cli_command command = {"forces", "RUN",
                                         "Forces of contacts, fixed points and strain limits in a step of a recorded run, and what contradicted.",
                                         1, 1, "RUN is an id, the beginning of one, or \"last\"."};
-    const char *text;
     char id[33];
-    int count;
     cli_exit code;
-    if (!cli_parse(&command, options, argc, argv, &text, &count, &code)) return code;
-    code = open_run(c, text, id);
-    if (code != CLI_OK) return code;
+    if (!open_run(c, &command, options, argc, argv, id, &code)) return code;
     qpc_message facts = {0}, m = {0};
     qpc_error err = {0};
     qpc_status status = ask(c, "run.describe", id, -1, &facts, &err);

@@ -129,7 +129,6 @@ void qpc_step_hold_limits(qpc_world *w);
 bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report);
 /// The same for bodies with springs that the motion leaves past a limit that should hold.
 bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t);
-int32_t qpc_step_body_of_spring(const qpc_world *w, int32_t spring);
 /// The largest length past a limit that gives way, at the end of the motion, over h; m/s.
 double qpc_step_given(const qpc_world *w, double h);
 

@@ -5,13 +5,8 @@
 
 /// The body of a spring, and its number there.
 static void spring_of(const qpc_world *w, int32_t spring, qpc_conflict_info *ret) {
-    for (int32_t i = 0; i < w->body_count; i++) {
-        qpc_body_info body = qpc_world_body(w, i);
-        int32_t inside = spring - body.first_spring;
-        if (inside < 0 || inside >= body.spring_count) continue;
-        ret->body[0] = i;
-        ret->feature[0] = inside;
-    }
+    ret->body[0] = qpc_world_body_of_spring(w, spring);
+    ret->feature[0] = spring - w->bodies[ret->body[0]].first_spring;
 }
 
 static bool same(const qpc_conflict_info *a, const qpc_conflict_info *b) {

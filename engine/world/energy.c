@@ -23,12 +23,6 @@ static void credit(const qpc_world *w, qpc_trial *t, const int32_t *surface, dou
     if (t->work_of != NULL) t->work_of[w->bodies[surface[0]].motion == QPC_DYNAMIC ? surface[0] : surface[1]] += work;
 }
 
-static int32_t body_of_node(const qpc_world *w, int32_t node) {
-    int32_t body = 0;
-    while (node >= w->bodies[body].first_node + w->bodies[body].node_count || w->bodies[body].motion != QPC_DYNAMIC) body++;
-    return body;
-}
-
 /// Work of pins, driven bodies, applied forces; apart from it the work of rows that push outwards.
 static void add_work(qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < w->pin_count; i++) {
@@ -85,7 +79,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         qpc_vec3 impulse = v3_load(w->reactions + 3 * i);
         double work = v3_dot(impulse, v3_load(w->v_frame + 3 * w->pins[i].node));
         t->work += work;
-        if (t->work_of != NULL) t->work_of[body_of_node(w, w->pins[i].node)] += work;
+        if (t->work_of != NULL) t->work_of[qpc_world_body_of_node(w, w->pins[i].node)] += work;
     }
     for (int32_t i = 0; i < 3 * w->free_count; i++) t->work += w->force[i] * (w->x1[i] - w->x[i]);
     for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) {

@@ -15,11 +15,6 @@
 static const double MARGIN = 0.9; // of the time of impact
 enum { MAX_ROUNDS = 40 };
 
-static int32_t find(int32_t *group, int32_t i) {
-    while (group[i] != i) i = group[i] = group[group[i]];
-    return i;
-}
-
 /// x1 from the uncut end `whole` and the factor of each body.
 static void place(qpc_world *w, double h, const double *whole, const int32_t *group, const double *factor) {
     for (int32_t i = 0; i < w->body_count; i++) {
@@ -37,14 +32,7 @@ static void place(qpc_world *w, double h, const double *whole, const int32_t *gr
 
 static void join(qpc_world *w, int32_t *group, const int32_t pair[2]) {
     if (w->bodies[pair[0]].motion == QPC_STATIC || w->bodies[pair[1]].motion == QPC_STATIC) return;
-    int32_t a = find(group, pair[0]), b = find(group, pair[1]);
-    group[a] = group[b] = a < b ? a : b;
-}
-
-static int32_t body_of_node(const qpc_world *w, int32_t node) {
-    int32_t body = 0;
-    while (node < w->bodies[body].first_node || node >= w->bodies[body].first_node + w->bodies[body].node_count) body++;
-    return body;
+    qpc_group_join(group, pair[0], pair[1]);
 }
 
 qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qpc_error *err) {
@@ -66,7 +54,7 @@ qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qp
         // A pair that is closer than the acceptance distance comes no closer by force.
         double most = stop || (c->flags & QPC_CONTACT_AT_START) != 0 ? 0.0 : MARGIN * c->toi;
         for (int side = 0; side < 2; side++) {
-            int32_t root = find(group, c->surface[side]);
+            int32_t root = qpc_group_of(group, c->surface[side]);
             part[root] = fmin(part[root], most);
         }
     }
@@ -75,7 +63,7 @@ qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qp
     int32_t count = 0;
     for (int32_t i = 0; i < w->body_count && round != 2; i++) {
         qpc_body *body = &w->bodies[i];
-        double most = part[find(group, i)];
+        double most = part[qpc_group_of(group, i)];
         if (!qpc_motion_is_driven(body) || !(most < body->hold)) continue;
         body->hold = most;
         count++;
@@ -83,7 +71,7 @@ qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qp
     bool pins = round >= 2 || (round == 0 && count == 0);
     for (int32_t i = 0; i < w->pin_count && pins; i++) {
         qpc_pin *pin = &w->pins[i];
-        double most = part[find(group, body_of_node(w, pin->node))];
+        double most = part[qpc_group_of(group, qpc_world_body_of_node(w, pin->node))];
         bool moves = v3_norm2(v3_sub(pin->target, v3_load(w->x + 3 * pin->node))) > 0.0;
         if (!moves || !(most < pin->hold)) continue;
         pin->hold = most;
@@ -114,26 +102,26 @@ qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, int32_t 
         for (int32_t i = 0; i < w->probe.count; i++) { // merge first, so that a group has one time of impact
             const int32_t *pair = w->probe.data[i].surface;
             if (w->bodies[pair[0]].motion == QPC_STATIC || w->bodies[pair[1]].motion == QPC_STATIC) continue;
-            double least = fmin(factor[find(group, pair[0])], factor[find(group, pair[1])]);
+            double least = fmin(factor[qpc_group_of(group, pair[0])], factor[qpc_group_of(group, pair[1])]);
             join(w, group, pair);
-            factor[find(group, pair[0])] = least;
+            factor[qpc_group_of(group, pair[0])] = least;
         }
         for (int32_t i = 0; i < w->body_count; i++) body_scale[i] = 1.0; // least time of impact by group
         for (int32_t i = 0; i < w->probe.count; i++)
             for (int side = 0; side < 2; side++) {
                 int32_t body = w->probe.data[i].surface[side];
                 if (w->bodies[body].motion == QPC_STATIC) continue;
-                int32_t root = find(group, body);
+                int32_t root = qpc_group_of(group, body);
                 body_scale[root] = fmin(body_scale[root], w->probe.data[i].toi);
             }
         for (int32_t i = 0; i < w->body_count; i++) {
-            if (find(group, i) != i || body_scale[i] >= 1.0) continue;
+            if (qpc_group_of(group, i) != i || body_scale[i] >= 1.0) continue;
             factor[i] *= MARGIN * body_scale[i];
             if (factor[i] < 1e-6 || round >= MAX_ROUNDS) factor[i] = 0.0;
         }
         if (round >= MAX_ROUNDS) // cannot be met by a motion that gets smaller each time; stand still
             for (int32_t i = 0; i < w->body_count; i++) factor[i] = 0.0;
-        for (int32_t i = 0; i < w->body_count; i++) group[i] = find(group, i);
+        for (int32_t i = 0; i < w->body_count; i++) group[i] = qpc_group_of(group, i);
         place(w, h, whole, group, factor);
         if (round >= MAX_ROUNDS) { // nothing moves: nothing can cross. Whether that is proven, a test says
             st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
@@ -142,7 +130,7 @@ qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, int32_t 
     }
     *ret_groups = 0;
     for (int32_t i = 0; i < w->body_count; i++) {
-        body_scale[i] = factor[find(group, i)];
+        body_scale[i] = factor[qpc_group_of(group, i)];
         if (group[i] == i && factor[i] < 1.0) ++*ret_groups;
     }
     qpc_arena_rewind(&w->arena, mark);

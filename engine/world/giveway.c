@@ -12,13 +12,6 @@ static const double LEFT_BEHIND = 2e-3; // relative; lengths so far past a limit
 
 enum { GIVEN_STEPS = 8 }; // limits that gave way are tried again in every so manieth step
 
-int32_t qpc_step_body_of_spring(const qpc_world *w, int32_t spring) {
-    int32_t low = 0;
-    for (int32_t i = 0; i < w->body_count; i++)
-        if (w->bodies[i].motion == QPC_DYNAMIC && w->bodies[i].first_spring <= spring) low = i;
-    return low;
-}
-
 /// The limits of that body give way; false if they do already.
 static bool let_go(qpc_world *w, int32_t body) {
     const qpc_body *of = &w->bodies[body];
@@ -32,14 +25,14 @@ static bool may_give(const qpc_world *w) { return w->any_limit && w->integrator 
 
 /// Bodies with springs past a limit at x: where a motion begins so, the limit gave way in the one before; where it ends so, the
 /// limits that should hold do not.
-static bool let_go_past(qpc_world *w, const double *x, double factor) {
+static bool let_go_past(qpc_world *w, const double *x) {
     bool any = false;
     for (int32_t s = 0; s < w->springs.count; s++) {
         qpc_vec3 n;
         if (w->giving[s] != 0) continue;
         double length = qpc_spring_direction(w, s, x, &n);
-        if (length > w->spring_max[s] * (1.0 + factor) || length < w->spring_min[s] * (1.0 - factor))
-            any = let_go(w, qpc_step_body_of_spring(w, s)) || any;
+        if (length > w->spring_max[s] * (1.0 + LEFT_BEHIND) || length < w->spring_min[s] * (1.0 - LEFT_BEHIND))
+            any = let_go(w, qpc_world_body_of_spring(w, s)) || any;
     }
     return any;
 }
@@ -48,7 +41,7 @@ void qpc_step_hold_limits(qpc_world *w) {
     if (w->springs.giving != NULL) memset(w->giving, 0, (size_t)w->springs.count);
     w->springs.giving = NULL;
     // To find anew that rows contradict takes far longer than the step that follows from it.
-    if (may_give(w) && w->step % GIVEN_STEPS != 0) let_go_past(w, w->x, LEFT_BEHIND);
+    if (may_give(w) && w->step % GIVEN_STEPS != 0) let_go_past(w, w->x);
 }
 
 bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
@@ -58,17 +51,17 @@ bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
     for (int32_t i = 0; i < named; i++) {
         int32_t row = report->conflict_row[i];
         if (w->rows.kind[row] != QPC_ROW_STRAIN_MAX && w->rows.kind[row] != QPC_ROW_STRAIN_MIN) continue;
-        any = let_go(w, qpc_step_body_of_spring(w, w->rows.source[row])) || any;
+        any = let_go(w, qpc_world_body_of_spring(w, w->rows.source[row])) || any;
     }
     for (int32_t i = 0; i < w->rows.m && !any && named < report->conflict_count; i++) // not all are named
         if (w->rows.kind[i] == QPC_ROW_STRAIN_MAX || w->rows.kind[i] == QPC_ROW_STRAIN_MIN)
-            any = let_go(w, qpc_step_body_of_spring(w, w->rows.source[i])) || any;
-    if (any) let_go_past(w, w->x, LEFT_BEHIND); // a proof names one conflict; others that go on are not found one by one
+            any = let_go(w, qpc_world_body_of_spring(w, w->rows.source[i])) || any;
+    if (any) let_go_past(w, w->x); // a proof names one conflict; others that go on are not found one by one
     return any;
 }
 
 bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t) {
-    return may_give(w) && !t->gentle && !t->exhausted && let_go_past(w, w->x1, LEFT_BEHIND);
+    return may_give(w) && !t->gentle && !t->exhausted && let_go_past(w, w->x1);
 }
 
 double qpc_step_given(const qpc_world *w, double h) {

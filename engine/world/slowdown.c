@@ -50,11 +50,6 @@ static double energy_of(const qpc_world *w, const qpc_body *body, const double *
     return sum + qpc_springs_energy(&part, x) + qpc_springs_limit_energy(&part, x, false);
 }
 
-static int32_t root(const int32_t *of, int32_t i) {
-    while (of[i] != i) i = of[i];
-    return i;
-}
-
 static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {
     g->of = qpc_arena_array(arena, (size_t)w->body_count, sizeof *g->of);
     g->energy = qpc_arena_array(arena, 3 * (size_t)w->body_count, sizeof(double));
@@ -71,13 +66,11 @@ static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {
     for (int32_t i = 0; i < w->rows.m; i++) {
         if (w->rows.kind[i] != QPC_ROW_CONTACT) continue;
         const int32_t *side = w->held.data[w->rows.source[i]].surface;
-        if (g->of[side[0]] < 0 || g->of[side[1]] < 0) continue;
-        int32_t a = root(g->of, side[0]), b = root(g->of, side[1]);
-        g->of[a > b ? a : b] = a > b ? b : a;
+        if (g->of[side[0]] >= 0 && g->of[side[1]] >= 0) qpc_group_join(g->of, side[0], side[1]);
     }
     for (int32_t i = 0; i < w->body_count; i++) {
         if (g->of[i] < 0) continue;
-        g->of[i] = root(g->of, i);
+        g->of[i] = qpc_group_of(g->of, i);
         g->count += g->of[i] == i;
     }
     return true;
@@ -106,7 +99,7 @@ static void slow(qpc_world *w, const qpc_trial *t, groups *g, int32_t group) {
     for (int32_t i = 0; i < w->rows.m && stands; i++) {
         bool contact = w->rows.kind[i] == QPC_ROW_CONTACT;
         if (contact && !is_of(g, group, w->held.data[w->rows.source[i]].surface)) continue;
-        if (!contact && g->of[qpc_step_body_of_spring(w, w->rows.source[i])] != group) continue;
+        if (!contact && g->of[qpc_world_body_of_spring(w, w->rows.source[i])] != group) continue;
         int32_t rub = contact ? qpc_rub_of_row(&w->rub, i) : -1;
         w->rows.lambda[i] = 0.0;
         if (rub >= 0) w->rub.beta.data[2 * rub] = w->rub.beta.data[2 * rub + 1] = 0.0;

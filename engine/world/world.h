@@ -190,6 +190,14 @@ qpc_status qpc_motion_test(qpc_world *w, double factor, double *ret_toi, qpc_err
 /// x -> x1, as it is now, bit for bit, is proven.
 bool qpc_motion_is_proven(const qpc_world *w);
 
+// ---- groups.c ----
+/// The body that a node, a spring is of; there must be one.
+int32_t qpc_world_body_of_node(const qpc_world *w, int32_t node);
+int32_t qpc_world_body_of_spring(const qpc_world *w, int32_t spring);
+/// Groups of bodies: group[i] = i alone, else a body of its group with a lower number; a group is named by its lowest.
+int32_t qpc_group_of(int32_t *group, int32_t i);
+void qpc_group_join(int32_t *group, int32_t i, int32_t k);
+
 // ---- failsafe.c ----
 /// Hold back what drives bodies into an impact: w->probe holds the impacts (none: everything is suspected),
 /// rows and held the QP that did not prevent them. Sets `hold` of what is connected to an impact by

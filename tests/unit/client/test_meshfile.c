@@ -6,12 +6,11 @@
 #include "client/meshio/generate.h"
 #include "client/meshio/meshfile.h"
 #include "tests/support/faults.h"
+#include "tests/support/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static char folder[] = "/tmp/qpc-meshfile-XXXXXX";
 
 static const char *path_of(const char *name) {
     static char path[200];
@@ -30,18 +29,6 @@ static const char *put(const char *name, const void *bytes, size_t size) {
 
 static const char *put_text(const char *name, const char *text) {
     return put(name, text, strlen(text));
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0;
 }
 
 static qpc_mesh_data read_mesh(const char *path, qpc_mesh_file_report *report) {

@@ -5,12 +5,11 @@
 #include "client/meshio/meshload.h"
 #include "client/meshio/volume.h"
 #include "tests/support/faults.h"
+#include "tests/support/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static char folder[] = "/tmp/qpc-volume-XXXXXX";
 
 static const char *put(const char *name, const char *text) {
     static char path[200];
@@ -20,18 +19,6 @@ static const char *put(const char *name, const char *text) {
     fputs(text, file);
     fclose(file);
     return path;
-}
-
-static int make_folder(void **state) {
-    (void)state;
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0;
 }
 
 static void refuse(const char *path, qpc_status wanted, const char *text) {
