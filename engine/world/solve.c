@@ -239,11 +239,12 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && (t->cautious || t->exhausted))
         st = qpc_step_keep_conflict(w, &report, err);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted) {
-        t->giving = t->cautious && qpc_step_conflict_gives(w, &report);
-        t->contradiction = !t->cautious || t->giving;
+        t->pressed = t->pressing && t->cautious && qpc_press_is_in_proof(w, &report);
+        t->giving = t->cautious && !t->pressed && qpc_step_conflict_gives(w, &report);
+        t->contradiction = !t->cautious || t->pressed || t->giving;
     }
     if (st == QPC_OK && t->contradiction) {
-        if (t->giving) w->rub.contradicts = false; // what comes next is a problem without that contradiction
+        if (t->pressed || t->giving) w->rub.contradicts = false; // what comes next is a problem without that contradiction
         qpc_arena_rewind(&w->arena, mark);
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;

@@ -335,7 +335,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
-    st = qpc_trial_attempt(w, &t, err);
+    st = qpc_press_attempt(w, &t, err);
     if (st == QPC_ERR_NUMERIC && !t.exhausted) { // an engine ran into infinity: once more with nothing pushed out, by the default one
         restore_state(w, &saved);
         w->near_valid = false;
