@@ -36,6 +36,7 @@ typedef struct qpc_trial {
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
     bool absurd;                    // or the answer makes no sense
+    bool broken;                    // an engine ran into infinity: everything stands still instead
     bool runaway;                   // that was so before the motion was slowed down
     bool doubtful;                  // energy is gained and the QP was not solved as it stood
     double near;                    // when something first comes within the pass distance, 1 if nothing does
@@ -139,6 +140,8 @@ double qpc_step_given(const qpc_world *w, double h);
 /// qpc_trial_attempt, again with driven bodies held back as long as rows contradict because of them, or they make what they push
 /// rush off.
 qpc_status qpc_press_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// What something kinematic touches rushes off in the motion at hand.
+qpc_status qpc_press_rushes(qpc_world *w, const qpc_trial *t, bool *ret_rushes, qpc_error *err);
 /// A row of the proof is closed by a driven body that may be held back more: marks these bodies.
 bool qpc_press_is_in_proof(qpc_world *w, const qpc_solver_report *report);
 

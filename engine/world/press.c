@@ -99,7 +99,7 @@ static void measure(const qpc_world *w, const qpc_trial *t, press *p) {
     for (int32_t i = 0; i < w->body_count; i++) {
         p->group[i] = i;
         p->fastest[i] = p->allowed[i] = 0.0;
-        p->drive[i] = w->bodies[i].motion == QPC_KINEMATIC ? qpc_motion_speed(&w->bodies[i], t->h) : 0.0;
+        p->drive[i] = holdable(&w->bodies[i]) ? w->bodies[i].hold * qpc_motion_speed(&w->bodies[i], t->h) : 0.0;
     }
     for (int32_t i = 0; i < w->rows.m; i++) {
         const int32_t *side = side_of(w, i);
@@ -277,5 +277,18 @@ qpc_status qpc_press_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
         st = again(w, t, true, err);
     }
     t->pressing = false;
+    return st;
+}
+
+qpc_status qpc_press_rushes(qpc_world *w, const qpc_trial *t, bool *ret_rushes, qpc_error *err) {
+    press p;
+    double rush = 0.0;
+    *ret_rushes = false;
+    if (!has_kinematic(w)) return QPC_OK;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    if (!start(w, &p)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d bodies that press", w->body_count);
+    qpc_status st = find_rush(w, t, &p, &rush, err);
+    qpc_arena_rewind(&w->arena, mark);
+    *ret_rushes = rush > 0.0;
     return st;
 }
