@@ -4,6 +4,7 @@
 ///   solve.c       the QPs of a try: budget, friction, rows that contradict
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
 ///   giveway.c     strain limits that contradict what is driven
+///   press.c       driven bodies that press harder than the world can follow
 ///   slowdown.c    steps out of budget
 ///   energy.c      work, reactions and the energy test of a try
 ///   step.c        halving, holding back, cutting, committing; the report
@@ -29,10 +30,13 @@ typedef struct qpc_trial {
     bool contradiction;             // rows exclude each other, and the attempt is given up
     bool giving;                    // since now more limits give way
     bool walls;                     // contacts alone contradict
+    bool pressing;                  // rows that contradict and name what drives a body end it
+    bool pressed;                   // that is how it ended: no answer
     bool squeezed;                  // what hits added contradicts again after rows gave way
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
     bool absurd;                    // or the answer makes no sense
+    bool broken;                    // an engine ran into infinity: everything stands still instead
     bool runaway;                   // that was so before the motion was slowed down
     bool doubtful;                  // energy is gained and the QP was not solved as it stood
     double near;                    // when something first comes within the pass distance, 1 if nothing does
@@ -131,6 +135,15 @@ bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report);
 bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t);
 /// The largest length past a limit that gives way, at the end of the motion, over h; m/s.
 double qpc_step_given(const qpc_world *w, double h);
+
+// ---- press.c ----
+/// qpc_trial_attempt, again with driven bodies held back as long as rows contradict because of them, or they make what they push
+/// rush off.
+qpc_status qpc_press_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// What something kinematic touches rushes off in the motion at hand.
+qpc_status qpc_press_rushes(qpc_world *w, const qpc_trial *t, bool *ret_rushes, qpc_error *err);
+/// A row of the proof is closed by a driven body that may be held back more: marks these bodies.
+bool qpc_press_is_in_proof(qpc_world *w, const qpc_solver_report *report);
 
 // ---- slowdown.c ----
 /// A step out of budget has the best iterate that there was. Where that gains energy, groups of bodies that rows join go a part

@@ -282,6 +282,12 @@ static qpc_status attempt_held_back(qpc_world *w, qpc_trial *t, bool early, qpc_
         any = any || count > 0;
         if (count == 0 && !(last && any)) continue;
         if ((st = qpc_trial_attempt_cautiously(w, t, last, err)) != QPC_OK) return st;
+        if (last || t->impact || t->exhausted) continue;
+        bool rushes; // no answer either, and not to be found by its impacts
+        if ((st = qpc_press_rushes(w, t, &rushes, err)) != QPC_OK) return st;
+        if (!rushes) continue;
+        t->impact = true;
+        w->probe.count = 0;
     }
     return QPC_OK;
 }
@@ -335,13 +341,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
-    st = qpc_trial_attempt(w, &t, err);
-    if (st == QPC_ERR_NUMERIC && !t.exhausted) { // an engine ran into infinity: once more with nothing pushed out, by the default one
-        restore_state(w, &saved);
-        w->near_valid = false;
-        t = (qpc_trial){.h = h, .left = left};
-        st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    }
+    st = qpc_press_attempt(w, &t, err);
     // Orders that contradicted before and still do, or that rows gave way to: smaller steps would not help.
     if (st == QPC_OK && !t.exhausted && (t.squeezed || (t.impact && (t.walls || lags(w)))))
         st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);

@@ -35,6 +35,8 @@ typedef struct qpc_body {
     qpc_vec3 owed, owed_turn;   // kinematic: way it was held back from, m and rad; pose + owed = where it should be
     double pace, turn_pace;     // kinematic: largest speed since something is owed, m/s and rad/s
     double hold;                // kinematic: part of its motion that it is let go in the present attempt
+    bool stood;                 // kinematic: it was not let go at all in the motion before
+    bool pressing;              // kinematic: the present attempt has no answer, or a wild one, because of it
 } qpc_body;
 
 typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (docs/theory.md)
@@ -167,6 +169,8 @@ qpc_status qpc_start_check(qpc_world *w, bool push, double push_limit, qpc_scene
 // ---- motion.c: where driven and pinned nodes go ----
 /// Has a prescribed motion, or owes some.
 bool qpc_motion_is_driven(const qpc_body *body);
+/// Fastest that a node of a kinematic body goes in a motion of length h that nothing holds back, m/s, or a little more.
+double qpc_motion_speed(const qpc_body *body, double h);
 /// Orders for the step that begins: targets of pins that move on by themselves, and the speeds that
 /// catching up is measured by.
 void qpc_motion_begin_step(qpc_world *w);
