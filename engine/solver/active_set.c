@@ -26,6 +26,7 @@ enum {
     NO_RISE_REBUILD = 30, // major steps without rise of the dual objective
     NO_RISE_STOP = 120,
     REBUILDS_MOST = 100, // of A_WW: a QP that wears out every factor goes nowhere
+    REBUILDS_FEW = 10,   // where changes are limited: others may do better
     FIRST_CAPACITY = 64,
     BLOCK_MOST = 1 << 20, // doubles
 };
@@ -285,7 +286,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         } else if (major % REFRESH_EVERY == 0) {
             qpc_das_refresh(&s, false);
         }
-        if (no_rise >= NO_RISE_STOP || report->rebuilds >= REBUILDS_MOST) {
+        if (no_rise >= NO_RISE_STOP || report->rebuilds >= (s.limit < INT64_MAX ? REBUILDS_FEW : REBUILDS_MOST)) {
             // What decides is the residuals: nothing may have been left to do but round-off.
             qpc_das_polish(&s);
             qpc_residuals r = qpc_work_residuals(work, x, lambda, s.q, s.w);

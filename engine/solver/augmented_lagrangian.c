@@ -12,8 +12,8 @@
 /// tenths: a soft minimum finds nearly the right set in few Newton steps, and each stage starts next
 /// to its own. All at once, the set grows and shrinks by the rows at its borders only, and a cable
 /// along a drum takes hundreds of steps. A warm start tries the last set at the final rhoF first.
-/// Of rows that contradict it can tell only that no motion of use satisfies them (proof.c), else it stops at its limits. Runs on the worker in the
-/// world; memory from the arena.
+/// Of rows that contradict it can tell only that no motion of use satisfies them (proof.c), else it
+/// stops at its limits. Runs on the worker in the world; memory from the arena.
 #include "engine/solver/alm.h"
 #include "engine/solver/proof.h"
 

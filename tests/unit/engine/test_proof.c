@@ -196,6 +196,32 @@ static void a_relaxation_stays_within(void **state) {
     for (int32_t i = 0; i < 40; i++) assert_true(fabs(x[i]) <= 50);
 }
 
+/// Every row gives way: by active-set on its dual, and, with a bound that is never met, by the augmented Lagrangian in the unknowns.
+static void both_ways_of_a_relaxation_agree(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    for (int32_t round = 0; round < 20; round++) {
+        double c[2][SMALLQP_M], x[2][SMALLQP_N], largest[2], Kd[SMALLQP_N], far = 0, size = 0;
+        make_contradiction(&seed, 10 + round, 40 + 2 * round, 3 + round % 7);
+        for (int way = 0; way < 2; way++) {
+            qpc_error err = {0};
+            memcpy(c[way], small.c, sizeof c[way]);
+            assert_ok(qpc_relax_within(&small.qp, 1, QPC_RELAX_EXACT, way == 0 ? 0 : 1e12, &arena, c[way], &largest[way], &err), &err);
+            qpc_qp relaxed = small.qp;
+            relaxed.c = c[way];
+            assert_int_equal(solve(QPC_SOLVER_ACTIVE_SET, &relaxed, 0, x[way]).outcome, QPC_OUTCOME_OPTIMAL);
+        }
+        for (int32_t i = 0; i < small.m; i++)
+            if (!(fabs(c[0][i] - c[1][i]) <= 1e-9 * largest[0])) fail_msg("round %d: row %d %g", round, i, c[0][i] - c[1][i]);
+        for (int32_t i = 0; i < small.n; i++) x[1][i] -= x[0][i];
+        qpc_linsys_multiply(&small.sys, x[1], Kd);
+        for (int32_t i = 0; i < small.n; i++) far += x[1][i] * Kd[i];
+        qpc_linsys_multiply(&small.sys, x[0], Kd);
+        for (int32_t i = 0; i < small.n; i++) size += x[0][i] * Kd[i];
+        if (!(sqrt(far) <= 1e-9 * sqrt(size))) fail_msg("round %d: %g apart in energy", round, sqrt(far / size));
+    }
+}
+
 static void out_of_memory_proves_nothing(void **state) {
     (void)state;
     uint64_t seed = 11;
@@ -237,6 +263,7 @@ int main(void) {
         cmocka_unit_test(what_is_beyond_use_contradicts),
         cmocka_unit_test(active_set_turns_back),
         cmocka_unit_test(a_relaxation_stays_within),
+        cmocka_unit_test(both_ways_of_a_relaxation_agree),
         cmocka_unit_test(out_of_memory_proves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
