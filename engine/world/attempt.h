@@ -176,5 +176,7 @@ bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t);
 bool qpc_trial_is_absurd(const qpc_world *w, const qpc_trial *t);
 /// dv is far faster than anything explains, the motion with `before` in its place included.
 bool qpc_trial_runs_away(const qpc_world *w, const qpc_trial *t, const double *before);
+/// Rows that no change of velocity below this satisfies may as well contradict, m/s.
+double qpc_step_beyond(const qpc_world *w, double h);
 
 #endif

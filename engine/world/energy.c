@@ -3,6 +3,7 @@
 
 static const double ABSURD_SPEED = 10.0;  // times the fastest thing that explains it
 static const double LEAST_ENERGY = 1e-12; // J, of a scale
+static const double OF_NO_USE = 10.0;     // the same, of a change of velocity that no contradiction need be told from
 static const double ABSURD_ENERGY = 10.0; // kinetic and elastic, times all the energy there is
 
 /// Impulse of the fixed-point constraint of pin i on its node over the motion: K dv + J'lambda - b there.
@@ -142,6 +143,12 @@ static double fastest(const qpc_world *w, const double *dv) {
     double speed = 0.0;
     for (int32_t i = 0; i < w->free_count; i++) speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(dv + 3 * i))));
     return speed;
+}
+
+double qpc_step_beyond(const qpc_world *w, double h) {
+    double fast = fastest_explained(w, h);
+    for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v + 3 * i)));
+    return OF_NO_USE * fast;
 }
 
 bool qpc_trial_runs_away(const qpc_world *w, const qpc_trial *t, const double *before) {

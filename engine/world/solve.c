@@ -160,7 +160,7 @@ static qpc_status relax(qpc_world *w, qpc_trial *t, qpc_solver_id id, const qpc_
             t->last_pass = true;
             break;
         }
-        st = qpc_relax(qp, level, RELAX_STEPS, &w->arena, w->rows.c, &largest, err);
+        st = qpc_relax_within(qp, level, RELAX_STEPS, options->beyond, &w->arena, w->rows.c, &largest, err);
         if (st == QPC_ERR_STATE) { // these rows alone cannot give way
             st = QPC_OK;
             continue;
@@ -182,6 +182,7 @@ static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc
     options.start = start;
     // Of rows that contradict nothing is taken over: this attempt ends, or they give way.
     options.at_sight = !t->cautious || (w->solver.budget <= 0 && t->relaxations + 2 <= MOST_RELAXATIONS);
+    if (options.at_sight) options.beyond = qpc_step_beyond(w, t->h);
     if (t->loose) {
         options.residual_tolerance *= qpc_has_cloth(w) ? LOOSE : LOOSE_CABLES;
         options.stat_tolerance *= qpc_has_cloth(w) ? LOOSE : LOOSE_CABLES;
