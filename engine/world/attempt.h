@@ -120,6 +120,8 @@ void qpc_step_drop_friction(qpc_world *w);
 /// Contact of the rub with that row, or -1.
 int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);
 qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k);
+/// Every contact with a force that has a law of friction is in the rub.
+bool qpc_rub_is_whole(const qpc_world *w);
 double qpc_rub_potential(const qpc_rub *rub, const double *dv);
 void qpc_rub_load(const qpc_rub *rub, int32_t n, const double *b, double *out);
 

@@ -210,6 +210,7 @@ qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (st != QPC_OK) return st;
     t->impact = w->probe.count > 0;
     t->limited = true;
+    if (w->rubs && w->solver.friction != QPC_FRICTION_OFF) w->rub.unmet = true; // the certificate may say that it is met
     qpc_trial_test_energy(w, t);
     t->absurd = qpc_trial_is_absurd(w, t);
     t->given = qpc_step_given(w, t->h);
