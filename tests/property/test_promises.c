@@ -429,6 +429,26 @@ static void a_budget_replays_exactly(void **state) {
     assert_true(x[0] == x[1]);
 }
 
+/// Limits that contradict what is driven are relaxed by their rows with the explicit integrator: no springs, and the step says so.
+static void the_explicit_integrator_says_that_limits_were_relaxed(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.0005, 'integrator': 'symplectic-euler', 'bodies': [{'kind': 'cable', 'name': 'c', 'mass': 0.1,"
+                           "'nodes': [[0, 0, 0], [0.1, 0, 0.01], [0.2, 0, 0], [0.3, 0, 0.01], [0.4, 0, 0]], 'radius': 0.01, 'stiffness': 100}],"
+                           "'constraints': [{'kind': 'fixed', 'body': 'c', 'nodes': [0, -1]}, {'kind': 'strain-limit', 'body': 'c', 'max': 1.02}]}");
+    simulation_control(&sim, "{'targets': [{'body': 'c', 'node': -1, 'velocity': [0.4, 0, 0]}]}");
+    int64_t relaxed = 0;
+    for (int k = 0; k < 200; k++) {
+        simulation_step(&sim, 1);
+        const qpc_step_report *r = &sim.report;
+        if (r->conflicts > 0) assert_true(r->outcome == QPC_STEP_RELAXED && r->relaxed > 0);
+        assert_int_equal(r->proven, 1);
+        relaxed += r->outcome == QPC_STEP_RELAXED;
+    }
+    assert_true(relaxed > 100);
+    simulation_end(&sim);
+}
+
 // ---- states inside a step ----
 
 static void a_step_that_fails_hands_out_no_states(void **state) {
@@ -478,6 +498,7 @@ int main(void) {
         cmocka_unit_test(a_budget_keeps_the_promise),
         cmocka_unit_test(a_budget_slows_down_what_it_does_not_suffice_for),
         cmocka_unit_test(a_budget_replays_exactly),
+        cmocka_unit_test(the_explicit_integrator_says_that_limits_were_relaxed),
         cmocka_unit_test(a_step_that_fails_hands_out_no_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
