@@ -169,8 +169,7 @@ static bool same_row(const qpc_contact *a, const qpc_contact *b) {
     return true;
 }
 
-/// Append rows for hits that have none yet; the number added.
-static qpc_status add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
+qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     int32_t before = w->impacts.count;
     qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)before, sizeof *list);
@@ -253,7 +252,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if (st != QPC_OK) return st;
         *ret_clean = w->probe.count == 0;
         if (t->passes >= passes || t->last_pass) return QPC_OK;
-        if ((st = add_hits(w, t, &added, err)) != QPC_OK) return st;
+        if ((st = qpc_step_add_hits(w, t, &added, err)) != QPC_OK) return st;
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;

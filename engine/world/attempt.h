@@ -5,7 +5,8 @@
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
 ///   giveway.c     strain limits that contradict what is driven
 ///   press.c       driven bodies that press harder than the world can follow
-///   slowdown.c    steps out of budget
+///   settle.c      steps out of budget that would collide
+///   slowdown.c    steps out of budget that gain energy
 ///   energy.c      work, reactions and the energy test of a try
 ///   step.c        halving, holding back, cutting, committing; the report
 ///
@@ -123,6 +124,8 @@ void qpc_step_drop_friction(qpc_world *w);
 /// Contact of the rub with that row, or -1.
 int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);
 qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k);
+/// Every contact with a force that has a law of friction is in the rub.
+bool qpc_rub_is_whole(const qpc_world *w);
 double qpc_rub_potential(const qpc_rub *rub, const double *dv);
 void qpc_rub_load(const qpc_rub *rub, int32_t n, const double *b, double *out);
 
@@ -152,6 +155,11 @@ qpc_status qpc_step_slow_down(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Everything free stops where it is; the fail-safe holds back what drives.
 void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
 
+// ---- settle.c ----
+/// A step out of budget that would collide: what approaches is stopped, by the masses alone; what is still hit goes on
+/// together or stands with what it hits. t says how that went.
+qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err);
+
 // ---- impact.c ----
 /// Contacts that approached bounce: changes v1 (3 free nodes), the velocities that the motion ends with, and the energies of t.
 qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *err);
@@ -162,6 +170,8 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
 /// for what is driven), passes whatever the scene says, and the default solver.
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err);
+/// Append rows for the hits of w->probe that have none yet; the number added.
+qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err);
 /// Count the iterations of a try that is given up.
 void qpc_trial_count(qpc_world *w, const qpc_trial *t);
 
