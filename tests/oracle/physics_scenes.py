@@ -642,16 +642,21 @@ def cloth_strip(s, stage):
 
 
 def cloth_on_cylinder(s, stage):
-    """Let down from just above, with friction enough to stay."""
-    n, side, R = 25, s["cloth_side_m"], s["cylinder_radius_m"]
+    """Laid around the cylinder, with friction enough to stay."""
+    n, side, R, r, g = 13, s["cloth_side_m"], s["cylinder_radius_m"], 1e-3, s["gravity_m_s2"]
     triangles, _ = grid(n, n)
     at = np.linspace(-side / 2, side / 2, n)
-    x = np.array([[a, b, R + 2e-3] for b in at for a in at])
-    weight = s["area_density_kg_m2"] * side ** 2 * s["gravity_m_s2"]
-    cloth = {"kind": "cloth", "name": "cloth", "mesh": stage.mesh(x, triangles), "area_density": s["area_density_kg_m2"],
-             "membrane_stiffness": 100 * weight / side, "radius": 1e-3}
-    world = stage.world([stage.cylinder(R, 60), cloth], 0.01, (0, 0, -s["gravity_m_s2"]), contacts={"friction": 1.5})
-    world.settle(dts=(0.01, 0.02, 0.05), steps=150, speed=1e-9, contacts=True)
+    flat = np.array([[a, b, 0] for b in at for a in at])
+    wide = R + 1.5 * r
+    x = np.array([[wide * math.sin(a / wide), b, wide * math.cos(a / wide)] for b in at for a in at])
+    weight = s["area_density_kg_m2"] * side ** 2 * g
+    cloth = {"kind": "cloth", "name": "cloth", "mesh": stage.mesh(flat, triangles), "nodes": x.tolist(), "radius": r,
+             "area_density": s["area_density_kg_m2"], "membrane_stiffness": 100 * weight / side}
+    world = stage.world([stage.cylinder(R, 60), cloth], 0.01, (0, 0, -g), contacts={"friction": 0.5})
+    for _ in range(200):
+        world.step(contacts=True)
+        if np.abs(world.v).max() < 1e-6:
+            break
     return support_forces(world, "cylinder")
 
 
