@@ -126,8 +126,13 @@ def main():
             print(f"MISS {path.stem}: {type(error).__name__}: {error}", flush=True)
     whole = [entry for entry in run.not_covered if entry[1] is None]
     print(f"not covered: {len(whole)} of {len(paths)} scenarios, {len(run.not_covered) - len(whole)} single values")
+    grouped = {}
     for name, quantity, reason in run.not_covered:
-        print(f"     {name}{': ' + quantity if quantity else ''}: {reason}")
+        grouped.setdefault((name, reason), []).append(quantity)
+    for (name, reason), quantities in grouped.items():
+        what = "" if quantities[0] is None else f": {quantities[0]}"
+        more = f" and {len(quantities) - 1} values more" if len(quantities) > 1 else ""
+        print(f"     {name}{what}{more}: {reason}")
     print(f"{run.passed} passed, {run.missed} missed")
     return run.missed > 0 or run.passed == 0
 
