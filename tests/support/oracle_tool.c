@@ -158,57 +158,98 @@ static void tangents(const qpc_value *row, const qpc_row_frame *frame, qpc_frict
     }
 }
 
-static void do_rows(const qpc_value *p) {
-    static int32_t dof[NODES], first[NODES], column[2 * ROWS * 24], start[2 * ROWS + 1], row_of[ROWS];
-    static double value[2 * ROWS * 24], u0[2 * ROWS], mu[ROWS];
-    int32_t nodes = (int32_t)count_of(qpc_map_get(p, "mass")), n = 0, count, spring_count;
-    if (nodes > NODES) stop("too many nodes");
-    double *mass = numbers(p, "mass", nodes), *x = numbers(p, "x", 3 * nodes), *v = numbers(p, "v", 3 * nodes);
-    double *force = numbers_or_zeros(p, "force", 3 * nodes), dt = number(p, "dt");
-    for (int32_t i = 0; i < nodes; i++) {
-        dof[i] = mass[i] > 0 ? n : -1;
-        n += mass[i] > 0 ? 3 : 0;
-    }
-    qpc_row_frame frame = {.node_count = nodes, .dof = dof, .x = x, .v = v, .dt = dt};
-    qpc_linsys K = {0};
+typedef struct particles {
+    int32_t nodes, n;
+    int32_t dof[NODES];
+    double *x, *v, *b, dt;
+    qpc_row_frame frame;
+    qpc_linsys K;
+} particles;
+
+static void read_particles(const qpc_value *p, particles *s) {
     qpc_error err = {0};
-    double *b = zeros(n), *dv = zeros(n), *f = zeros(n), *Hv = zeros(n);
-    check(qpc_linsys_resize(&K, n, n - 1, &err), &err);
-    for (int32_t i = 0; i < nodes; i++)
-        for (int d = 0; d < 3 && dof[i] >= 0; d++) {
-            qpc_linsys_add(&K, dof[i] + d, dof[i] + d, mass[i]);
-            b[dof[i] + d] = dt * force[3 * i + d];
+    s->nodes = (int32_t)count_of(qpc_map_get(p, "mass"));
+    if (s->nodes > NODES) stop("too many nodes");
+    double *mass = numbers(p, "mass", s->nodes), *force = numbers_or_zeros(p, "force", 3 * s->nodes);
+    s->x = numbers(p, "x", 3 * s->nodes);
+    s->v = numbers(p, "v", 3 * s->nodes);
+    s->dt = number(p, "dt");
+    for (int32_t i = 0; i < s->nodes; i++) {
+        s->dof[i] = mass[i] > 0 ? s->n : -1;
+        s->n += mass[i] > 0 ? 3 : 0;
+    }
+    s->frame = (qpc_row_frame){.node_count = s->nodes, .dof = s->dof, .x = s->x, .v = s->v, .dt = s->dt};
+    s->b = zeros(s->n);
+    check(qpc_linsys_resize(&s->K, s->n, s->n - 1, &err), &err);
+    for (int32_t i = 0; i < s->nodes; i++)
+        for (int d = 0; d < 3 && s->dof[i] >= 0; d++) {
+            qpc_linsys_add(&s->K, s->dof[i] + d, s->dof[i] + d, mass[i]);
+            s->b[s->dof[i] + d] = s->dt * force[3 * i + d];
         }
-    const qpc_value *springs = list_of(p, "springs", &spring_count), *rows_in = list_of(p, "rows", &count);
-    if (spring_count > 0 && n != 3 * nodes) stop("springs want every node to be unknown");
-    double *k = zeros(spring_count), *l0 = zeros(spring_count);
-    for (int32_t i = 0; i < spring_count; i++) {
-        first[i] = whole(&springs[i], "node");
-        k[i] = number(&springs[i], "stiffness");
-        l0[i] = number(&springs[i], "rest_length");
+}
+
+static void add_springs(const qpc_value *p, particles *s) {
+    static int32_t first[NODES];
+    int32_t count;
+    const qpc_value *list = list_of(p, "springs", &count);
+    if (count == 0) return;
+    if (s->n != 3 * s->nodes || count > NODES) stop("springs want every node to be unknown");
+    double *k = zeros(count), *l0 = zeros(count), *f = zeros(s->n), *Hv = zeros(s->n);
+    for (int32_t i = 0; i < count; i++) {
+        first[i] = whole(&list[i], "node");
+        k[i] = number(&list[i], "stiffness");
+        l0[i] = number(&list[i], "rest_length");
     }
-    qpc_springs all = {.count = spring_count, .node = first, .stiffness = k, .rest_length = l0};
-    if (spring_count > 0) {
-        qpc_springs_linearise(&all, x, v, dt, &K, f, Hv);
-        for (int32_t i = 0; i < n; i++) b[i] += dt * (f[i] - dt * Hv[i]);
-    }
-    qpc_rows rows = {0};
-    qpc_friction friction = {.row = row_of, .mu = mu, .start = start, .column = column, .value = value, .u0 = u0};
-    start[0] = 0;
-    for (int32_t i = 0; i < count && i < ROWS; i++) {
-        int32_t at = rows.m;
-        add_row(&rows_in[i], &rows, &frame, i);
-        double rub = number_or(&rows_in[i], "mu", 0);
-        if (!(rub > 0)) continue;
-        tangents(&rows_in[i], &frame, &friction, column, value, start, u0);
-        row_of[friction.count] = at;
-        mu[friction.count++] = rub;
-    }
+    qpc_springs springs = {.count = count, .node = first, .stiffness = k, .rest_length = l0};
+    qpc_springs_linearise(&springs, s->x, s->v, s->dt, &s->K, f, Hv);
+    for (int32_t i = 0; i < s->n; i++) s->b[i] += s->dt * (f[i] - s->dt * Hv[i]);
+}
+
+static qpc_solver_id solver_of(const qpc_value *p) {
     char name[40] = "auto";
     qpc_solver_id id;
     const qpc_value *solver = qpc_map_get(p, "solver");
     if (solver != NULL) snprintf(name, sizeof name, "%.*s", (int)solver->str.size, solver->str.bytes);
     if (!qpc_solver_from_name(name, &id)) stop("solver");
+    return id;
+}
+
+static void print_rows(const particles *s, const qpc_rows *rows, const double *dv, const double *beta, int32_t rubbing) {
+    double *all = zeros(3 * s->nodes), *J = zeros((int64_t)rows->m * s->n);
+    for (int32_t i = 0; i < 3 * s->nodes; i++)
+        if (s->dof[i / 3] >= 0) all[i] = dv[s->dof[i / 3] + i % 3];
+    for (int32_t i = 0; i < rows->m; i++)
+        for (int32_t e = rows->row_start[i]; e < rows->row_start[i + 1]; e++)
+            J[(int64_t)i * s->n + rows->column[e]] = rows->value[e];
+    print_list("c", rows->c, rows->m);
+    print_list("lambda", rows->lambda, rows->m);
+    print_list("beta", beta, 2 * rubbing);
+    print_list("dv", all, 3 * s->nodes);
+    print_list("J", J, (int64_t)rows->m * s->n);
+}
+
+static void do_rows(const qpc_value *p) {
+    static int32_t column[2 * ROWS * 24], start[2 * ROWS + 1], row_of[ROWS];
+    static double value[2 * ROWS * 24], u0[2 * ROWS], mu[ROWS];
+    particles s = {0};
+    int32_t count;
+    qpc_rows rows = {0};
+    qpc_error err = {0};
+    read_particles(p, &s);
+    add_springs(p, &s);
+    const qpc_value *list = list_of(p, "rows", &count);
+    qpc_friction friction = {.row = row_of, .mu = mu, .start = start, .column = column, .value = value, .u0 = u0};
+    if (count > ROWS) stop("too many rows");
+    for (int32_t i = 0; i < count; i++) {
+        int32_t at = rows.m;
+        add_row(&list[i], &rows, &s.frame, i);
+        double rub = number_or(&list[i], "mu", 0);
+        if (!(rub > 0)) continue;
+        tangents(&list[i], &s.frame, &friction, column, value, start, u0);
+        row_of[friction.count] = at;
+        mu[friction.count++] = rub;
+    }
+    qpc_solver_id id = solver_of(p);
     qpc_solver_options options = qpc_solver_options_default();
     options.residual_tolerance = 1e-12;
     options.exact = id != QPC_SOLVER_AUGMENTED_CG;
@@ -216,34 +257,23 @@ static void do_rows(const qpc_value *p) {
         options.perturbation = number(p, "perturbation");
         for (int32_t i = 0; i < rows.m; i++) rows.lambda[i] = 1; // all active at the start
     }
-    check(qpc_linsys_factor(&K, &err), &err);
-    qpc_qp qp = qpc_rows_qp(&rows, &K, b);
+    check(qpc_linsys_factor(&s.K, &err), &err);
+    qpc_qp qp = qpc_rows_qp(&rows, &s.K, s.b);
     qpc_solver_report report;
     qpc_friction_report rubbing = {.converged = true};
     qpc_friction_options how = {.mode = QPC_FRICTION_EXACT};
-    double *beta = zeros(2 * friction.count), *J = zeros((int64_t)rows.m * n);
-    if (friction.count > 0) {
-        check(qpc_solve_friction(id, &qp, &friction, &options, &how, &arena, dv, rows.lambda, beta, &report, &rubbing, &err),
-              &err);
-    } else {
-        check(qpc_solve(id, &qp, &options, &arena, dv, rows.lambda, &report, &err), &err);
-    }
-    double *out = zeros(3 * nodes);
-    for (int32_t i = 0; i < 3 * nodes; i++)
-        if (dof[i / 3] >= 0) out[i] = dv[dof[i / 3] + i % 3];
-    for (int32_t i = 0; i < rows.m; i++)
-        for (int32_t e = rows.row_start[i]; e < rows.row_start[i + 1]; e++) J[(int64_t)i * n + rows.column[e]] = rows.value[e];
+    double *dv = zeros(s.n), *beta = zeros(2 * friction.count);
+    check(friction.count > 0 ? qpc_solve_friction(id, &qp, &friction, &options, &how, &arena, dv, rows.lambda, beta, &report,
+                                                  &rubbing, &err)
+                             : qpc_solve(id, &qp, &options, &arena, dv, rows.lambda, &report, &err),
+          &err);
     begin();
     printf(", \"optimal\": %s, \"converged\": %s", report.outcome == QPC_OUTCOME_OPTIMAL ? "true" : "false",
            rubbing.converged ? "true" : "false");
-    print_list("c", rows.c, rows.m);
-    print_list("lambda", rows.lambda, rows.m);
-    print_list("beta", beta, 2 * friction.count);
-    print_list("dv", out, 3 * nodes);
-    print_list("J", J, (int64_t)rows.m * n);
+    print_rows(&s, &rows, dv, beta, friction.count);
     end();
     qpc_rows_fini(&rows);
-    qpc_linsys_fini(&K);
+    qpc_linsys_fini(&s.K);
 }
 
 // ---- dense problems ----
