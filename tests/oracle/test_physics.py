@@ -13,7 +13,7 @@ import run  # noqa: E402
 from daemon import BUILD  # noqa: E402
 
 SLOW = {"cantilever_beam", "twisted_square_bar", "capstan_holding", "capstan_slipping", "bouncing_ball", "cloth_strip_trough",
-        "cloth_on_cylinder_weight", "pile_on_scales", "atwood_heavy_cable"}
+        "cloth_on_cylinder_weight"}
 
 
 class Physics(unittest.TestCase):
