@@ -331,7 +331,7 @@ class Client:
         """Pre-flight: {use, errors, warnings, facts}; see docs/mesh-files.md."""
         return self.call("mesh.check", _given(sha256=sha256, use=use, list=list))
 
-    def check_scene(self, scene, list=None):
+    def preflight_scene(self, scene, list=None):
         """Pre-flight of a scene in its wire form: {errors, warnings, bodies, mass_ratio}."""
         return self.call("scene.check", _given(scene=scene, list=list))
 
