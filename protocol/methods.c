@@ -125,6 +125,49 @@ static const qpc_field_spec deleted_results[] = {
     R("deleted", BOOL, "true."),
 };
 
+#define LIST_PARAM                                                                                 \
+    P("list", INT, 1, 1000, "Most elements listed of a finding; default 16. Totals are always whole.")
+#define FINDINGS_TEXT "maps {kind, text, total, elements, items}"
+#define ITEMS_TEXT                                                                                 \
+    " (items are the first few, each a list: the number of a vertex, triangle or tetrahedron; of an " \
+    "edge its two vertices and its first triangle; of a pair two triangles, or the tetrahedra that " \
+    "they belong to; elements says which)"
+static const qpc_field_spec mesh_check_params[] = {
+    N("sha256", STR, 0, 64, "The mesh, 64 hex digits."),
+    WORDS("use", "surface|cloth|rigid|soft",
+          "What it is to be: what is an error depends on it. Default surface (static and kinematic "
+          "bodies), for tetrahedra soft."),
+    LIST_PARAM,
+};
+static const qpc_field_spec mesh_check_results[] = {
+    R("use", STR, "What it was judged for."),
+    R("errors", LIST, "What forbids that use: " FINDINGS_TEXT ITEMS_TEXT "."),
+    R("warnings", LIST, "What is legal but looks wrong: " FINDINGS_TEXT "."),
+    R("facts", MAP,
+      "vertices (of the surface, equal positions once), triangles, edges (without triangles that have no "
+      "area or are repeated), elements (as given), parts, euler, closed, oriented, complete (false: "
+      "crossings were counted in part), area m2, volume m3 (has a meaning if oriented), low and high "
+      "(box, m)."),
+};
+static const qpc_field_spec scene_check_params[] = {
+    N("scene", MAP, 0, 0, "The scene in its wire form (docs/scene.md); meshes by sha256."),
+    LIST_PARAM,
+};
+static const qpc_field_spec scene_check_results[] = {
+    R("errors", LIST,
+      "What forbids the scene: maps as in mesh.check {kind, text, total, elements, items} with body, "
+      "the number of the body, and one {kind: \"scene\", text, where} if world.create would refuse it."),
+    R("warnings", LIST,
+      "Maps as in errors; {kind: \"scene\", text} for what world.create warns of; "
+      "{kind: \"mass_ratio\", text, total, elements, items} if masses of nodes differ by more than "
+      "1e4 times: items are [body, node] of the heaviest and of the lightest."),
+    R("bodies", LIST,
+      "Maps {body, name, kind, use, sha256, facts} of the bodies that have a mesh; facts as in "
+      "mesh.check: vertices, triangles, edges, elements, parts, euler, closed, oriented, complete, "
+      "area, volume, low, high."),
+    R("mass_ratio", REAL, "Heaviest over lightest mass of a node that moves; 0 if unknown."),
+};
+
 static const qpc_field_spec create_params[] = {
     N("scene", MAP, 0, 0, "The scene in its wire form (docs/scene.md); meshes by sha256."),
     P("name", STR, 0, 200, "A label; default the scene's name."),
@@ -448,6 +491,20 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
                   "own copy.",
            PARAMS(mesh_param), RESULTS(deleted_results),
            .errors = MAY(NOT_FOUND) | MAY(STATE) | MAY(IO)),
+    METHOD(MESH_CHECK,
+           .doc = "Pre-flight of a stored mesh: orientation, closedness, non-manifold edges, "
+                  "duplicate and unreferenced vertices, triangles without area, self-intersections "
+                  "(by exact signs), sizes out of proportion. Errors apart from warnings, each with "
+                  "a total and the first elements. Vertices at exactly the same position count as "
+                  "one. docs/mesh-files.md lists the findings.",
+           PARAMS(mesh_check_params), RESULTS(mesh_check_results),
+           .errors = MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
+    METHOD(SCENE_CHECK,
+           .doc = "Pre-flight of a scene: mesh.check of the mesh of every body for what the body "
+                  "is, what world.create would say, and masses that differ too much. No world is "
+                  "made, and a scene that cannot be made one is a result, not an error.",
+           PARAMS(scene_check_params), RESULTS(scene_check_results),
+           .errors = MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
     METHOD(WORLD_CREATE,
            .doc = "Makes a world from a scene. It belongs to the server and lives until "
                   "world.destroy, its idle limit, or shutdown. Bodies that intersect are INVALID, "

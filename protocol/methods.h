@@ -35,6 +35,8 @@ typedef struct qpc_field_spec {
     X(MESH_LIST, "mesh.list")                                                                      \
     X(MESH_GET, "mesh.get")                                                                        \
     X(MESH_DELETE, "mesh.delete")                                                                  \
+    X(MESH_CHECK, "mesh.check")                                                                    \
+    X(SCENE_CHECK, "scene.check")                                                                  \
     X(WORLD_CREATE, "world.create")                                                                \
     X(WORLD_LIST, "world.list")                                                                    \
     X(WORLD_DESCRIBE, "world.describe")                                                            \

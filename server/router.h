@@ -56,6 +56,8 @@ QPC_HANDLER(qpc_handle_mesh_upload); // handlers_mesh.c
 QPC_HANDLER(qpc_handle_mesh_list);
 QPC_HANDLER(qpc_handle_mesh_get);
 QPC_HANDLER(qpc_handle_mesh_delete);
+QPC_HANDLER(qpc_handle_mesh_check); // handlers_check.c
+QPC_HANDLER(qpc_handle_scene_check);
 QPC_HANDLER(qpc_handle_world_create); // handlers_world.c
 QPC_HANDLER(qpc_handle_world_list);
 QPC_HANDLER(qpc_handle_world_describe);

@@ -138,6 +138,18 @@ typedef struct cli_times { // ms; NaN if the run has none
 /// From run.diagnostics of a whole run.
 qpc_status cli_read_times(cli *c, const char *run, cli_times *ret, qpc_error *err);
 
+// ---- pre-flight (check.c) ----
+
+/// The ending is one of a mesh file.
+bool cli_is_mesh_file(const char *path);
+/// Sends the mesh and shows what the server finds; CLI_BAD_FILE if there is an error. use may be
+/// NULL; list 0: the server's own.
+cli_exit cli_check_mesh(cli *c, const char *path, const char *use, int64_t list);
+/// scene.check of a scene whose meshes are there; *ret is the answer, owned.
+cli_exit cli_check_scene_meshes(cli *c, const qpc_value *scene, qpc_value *ret);
+/// One line a finding; how many there are. bodies: of scene.check, for names; may be NULL.
+int32_t cli_print_findings(const qpc_value *list, const char *weight, const qpc_value *bodies);
+
 // ---- commands ----
 
 cli_exit cli_run(cli *c, int argc, char **argv);

@@ -22,7 +22,7 @@ static const struct {
     cli_exit (*run)(cli *c, int argc, char **argv);
 } commands[] = {
     {"run", "make a world of a scene, step it, say how it went", cli_run},
-    {"check", "have the server check a scene", cli_check},
+    {"check", "have the server check a scene or a mesh file", cli_check},
     {"mesh", "make or convert a mesh", cli_mesh},
     {"upload", "send a mesh to the server", cli_upload},
     {"worlds", "list the worlds that live on the server", cli_worlds},

@@ -595,21 +595,75 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
     return code;
 }
 
+/// What scene.check found beyond the check of the world: lines, or the key "preflight" of the answer.
+static cli_exit show_preflight(cli *c, const qpc_value *scene, qpc_value *answer) {
+    qpc_value found = qpc_nil();
+    cli_exit code = cli_check_scene_meshes(c, scene, &found);
+    if (code != CLI_OK) return code;
+    const qpc_value *errors = cli_at(&found, "errors"), *bodies = cli_at(&found, "bodies");
+    bool bad = errors->kind == QPC_LIST && errors->list.count > 0;
+    if (!c->json) {
+        cli_print_findings(errors, "error", bodies);
+        cli_print_findings(cli_at(&found, "warnings"), "warning", bodies);
+        qpc_value_fini(&found);
+    } else if (!cli_set(answer, "preflight", found)) {
+        return cli_no_memory(c);
+    }
+    return bad ? CLI_BAD_FILE : CLI_OK;
+}
+
+/// The answer of a dry run; what it says in lines, or as JSON.
+static cli_exit show_check(cli *c, const char *path, const qpc_value *scene, const qpc_value *answer) {
+    if (c->json) {
+        qpc_value copy;
+        if (qpc_value_copy(answer, &copy) != QPC_OK) return cli_no_memory(c);
+        cli_exit code = show_preflight(c, scene, &copy);
+        if (code != CLI_OK && code != CLI_BAD_FILE) {
+            qpc_value_fini(&copy);
+            return code;
+        }
+        cli_exit printed = cli_print_json(c, &copy);
+        return printed == CLI_OK ? code : printed;
+    }
+    char name[128];
+    scene_name(scene, path, NULL, name, sizeof name);
+    printf("%s: good\n", name);
+    cli_print_bodies(cli_at(answer, "bodies"));
+    cli_exit code = show_preflight(c, scene, NULL);
+    const qpc_value *close_pairs = cli_at(answer, "close_pairs");
+    if (close_pairs->kind == QPC_LIST && close_pairs->list.count > 0) {
+        int64_t moved = cli_int(answer, "moved_nodes", 0);
+        if (moved > 0)
+            printf("  pushed out: %lld nodes moved, by up to %g m\n", (long long)moved,
+                   cli_real(answer, "largest_move", 0));
+        printf("  pairs that %scloser than their thickness at the start%s:\n",
+               cli_int(answer, "overlap_count", 0) > 0 ? "intersect or are " : "are ",
+               moved > 0 ? " of the scene as given" : "");
+        cli_print_pairs(stdout, close_pairs, cli_at(answer, "bodies"));
+    }
+    return code;
+}
+
 cli_exit cli_check(cli *c, int argc, char **argv) {
+    const char *use = NULL;
+    int64_t list = 0;
     const cli_option options[] = {
+        {"use", CLI_TEXT, &use, "USE", "of a mesh: surface, cloth, rigid or soft (default: surface)"},
+        {"list", CLI_COUNT, &list, "N", "of a mesh: list up to N elements of a finding"},
         CLI_DATA_OPTION(c), CLI_SERVER_OPTIONS(c), {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
         "check",
-        "SCENE.json",
-        "Have the server check a scene without making a world of it: warnings, pairs that start "
-        "within their thickness, pairs that intersect.",
+        "FILE",
+        "Have the server check a scene without making a world of it, or a mesh file: errors apart "
+        "from warnings, pairs that start within their thickness, pairs that intersect.",
         1,
         1,
-        "Exit code 0: it can be run, perhaps with warnings. 4: it cannot."};
+        "Exit code 0: it can be used, perhaps with warnings. 4: it cannot, or has errors."};
     const char *path;
     int count;
     cli_exit code;
     if (!cli_parse(&command, options, argc, argv, &path, &count, &code)) return code;
+    if (cli_is_mesh_file(path)) return cli_check_mesh(c, path, use, list);
     qpc_value scene = qpc_nil();
     cli_meshes meshes = {0};
     qpc_error err = {0};
@@ -622,32 +676,7 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
         qpc_client_world_create(c->client, &scene, NULL, true, &receipt, &err) != QPC_OK) {
         code = fail_create(c, &err, path, &scene);
     } else if (code == CLI_OK) {
-        const qpc_value *answer = receipt.message.value;
-        if (c->json) {
-            qpc_value copy;
-            code = qpc_value_copy(answer, &copy) == QPC_OK ? cli_print_json(c, &copy)
-                                                           : cli_no_memory(c);
-        } else {
-            char name[128];
-            scene_name(&scene, path, NULL, name, sizeof name);
-            printf("%s: good\n", name);
-            cli_print_bodies(cli_at(answer, "bodies"));
-            const qpc_value *warnings = cli_at(answer, "warnings");
-            for (int32_t i = 0; warnings->kind == QPC_LIST && i < warnings->list.count; i++)
-                printf("  warning: %.*s\n", (int)warnings->list.items[i].str.size,
-                       warnings->list.items[i].str.bytes);
-            const qpc_value *close_pairs = cli_at(answer, "close_pairs");
-            if (close_pairs->kind == QPC_LIST && close_pairs->list.count > 0) {
-                int64_t moved = cli_int(answer, "moved_nodes", 0);
-                if (moved > 0)
-                    printf("  pushed out: %lld nodes moved, by up to %g m\n", (long long)moved,
-                           cli_real(answer, "largest_move", 0));
-                printf("  pairs that %scloser than their thickness at the start%s:\n",
-                       cli_int(answer, "overlap_count", 0) > 0 ? "intersect or are " : "are ",
-                       moved > 0 ? " of the scene as given" : "");
-                cli_print_pairs(stdout, close_pairs, cli_at(answer, "bodies"));
-            }
-        }
+        code = show_check(c, path, &scene, receipt.message.value);
     }
     qpc_message_fini(&receipt.message);
     qpc_value_fini(&scene);

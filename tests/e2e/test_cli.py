@@ -246,6 +246,32 @@ class PrivateDaemon(Case):
             hashes.add(report["hash"])
         self.assertEqual(len(hashes), 1)
 
+    def test_check_of_a_mesh_file_tells_errors_from_warnings(self):
+        data = ["--data", self.folder / "data"]
+        meshes = SOURCE / "tests" / "data" / "meshes"
+        text = self.run_qpc(0, "check", meshes / "obj" / "cube.obj", *data).stdout
+        self.assertIn("closed and oriented", text)
+        wall = meshes / "index" / "erleben_hole.obj"
+        text = self.run_qpc(0, "check", wall, *data).stdout
+        self.assertIn("warning: 12 edges with one triangle", text)
+        text = self.run_qpc(4, "check", wall, "--use", "rigid", *data).stdout
+        self.assertIn("error: 12 edges with one triangle", text)
+        self.assertIn("warning: 4 pairs of triangles without a common vertex that touch", text)
+        answer = json.loads(self.run_qpc(4, "check", wall, "--use", "rigid", "--list", "2", "--json", *data).stdout)
+        self.assertEqual([(f["kind"], f["total"], len(f["items"])) for f in answer["errors"]],
+                         [("open_edges", 12, 2), ("touching_triangles", 4, 2)][:1])
+        self.assertEqual(answer["facts"]["euler"], -2)
+        self.assertIn("use", self.run_qpc(1, "check", wall, "--use", "rope", *data).stderr)
+        self.run_qpc(4, "check", meshes.parent / "cases" / "mesh" / "M20b-nothing-in-it.obj", *data)
+        scene = write_scene(self.folder, bodies=[
+            {"name": "wall", "kind": "static", "mesh": {"file": str(wall)}},
+            {"name": "rope", "kind": "cable", "nodes": [[5, 5, 5], [5.1, 5, 5]], "mass": [1, 1e-5], "stiffness": 100, "radius": 0.01}])
+        text = self.run_qpc(0, "check", scene, *data).stdout
+        self.assertIn("warning: wall: 12 edges with one triangle", text)
+        self.assertIn("a ratio of 1.0e+05", text)
+        answer = json.loads(self.run_qpc(0, "check", scene, "--json", *data).stdout)
+        self.assertEqual(answer["preflight"]["bodies"][0]["facts"]["triangles"], 88)
+
     def test_check_tells_good_scenes_from_bad_ones(self):
         data = ["--data", self.folder / "data"]
         self.assertIn("good", self.run_qpc(0, "check", SCENES / "pulley-2.json", *data).stdout)

@@ -139,6 +139,44 @@ class Meshes(unittest.TestCase):
         self.fails("INVALID", "mesh.upload", vertices=encode_array(vertices),
                    elements=encode_array(elements), sha256="0" * 64)
 
+    def test_preflight_weighs_by_use_and_bounds_its_lists(self):
+        vertices, elements = grid(40)
+        sha256 = self.upload(vertices, elements)["sha256"]
+        found = self.client.call("mesh.check", sha256=sha256)
+        self.assertEqual((found["use"], found["errors"]), ("surface", []))
+        edges, = found["warnings"]
+        self.assertEqual((edges["kind"], edges["total"], len(edges["items"])), ("open_edges", 160, 16))
+        self.assertEqual(edges["items"][0][:2], [0, 1])
+        self.assertEqual((found["facts"]["vertices"], found["facts"]["parts"], found["facts"]["euler"]), (1681, 1, 1))
+        found = self.client.call("mesh.check", sha256=sha256, use="cloth")
+        self.assertEqual(found["errors"] + found["warnings"], [])
+        found = self.client.call("mesh.check", sha256=sha256, use="rigid", list=1000)
+        self.assertEqual([len(f["items"]) for f in found["errors"]], [160])
+        self.fails("INVALID", "mesh.check", sha256=sha256, use="cable")
+        self.fails("INVALID", "mesh.check", sha256=sha256, list=0)
+        self.fails("INVALID", "mesh.check", sha256="12")
+        self.fails("NOT_FOUND", "mesh.check", sha256="0" * 64)
+
+    def test_preflight_of_a_scene_says_what_world_create_would(self):
+        sha256 = self.upload(*grid(2))["sha256"]
+        floor = {"kind": "static", "name": "floor", "mesh": {"sha256": sha256}}
+        rope = {"kind": "cable", "nodes": [[0.2, 1, 0], [0.3, 1, 0]], "mass": [1, 1e-5], "stiffness": 100, "radius": 0.01}
+        found = self.client.call("scene.check", scene={"bodies": [floor, rope]})
+        self.assertEqual(found["errors"], [])
+        self.assertEqual([f["kind"] for f in found["warnings"]], ["open_edges", "mass_ratio"])
+        self.assertEqual((found["warnings"][0]["body"], found["warnings"][1]["items"]), (0, [[1, 0], [1, 1]]))
+        self.assertAlmostEqual(found["mass_ratio"], 1e5, delta=1)
+        self.assertEqual([(b["body"], b["name"], b["use"]) for b in found["bodies"]], [(0, "floor", "surface")])
+        cloth = {"kind": "cloth", "mesh": {"sha256": sha256}, "area_density": 0.1, "stiffness": 10, "radius": 0.001}
+        found = self.client.call("scene.check", scene={"bodies": [floor, cloth]})
+        self.assertEqual([f["kind"] for f in found["errors"]], ["scene"])  # they lie on each other
+        self.assertEqual(found["mass_ratio"], 0)
+        for scene in {}, {"bodies": 3}, {"bodies": [3, {"mesh": 3}, {"mesh": {"sha256": 3}}, {"mesh": {"sha256": "00"}}]}:
+            found = self.client.call("scene.check", scene=scene)
+            self.assertEqual([f["kind"] for f in found["errors"]], ["scene"])
+        self.assertEqual(self.client.call("world.list")["worlds"], [])
+        self.client.call("mesh.delete", sha256=sha256)  # nobody holds it
+
     def test_zero_area_triangles_are_reported_and_kept(self):
         vertices, elements = sheet()
         elements = numpy.vstack([elements, [[0, 1, 1]]]).astype("<i4")

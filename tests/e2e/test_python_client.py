@@ -211,6 +211,10 @@ class Client(unittest.TestCase):
         np.testing.assert_array_equal(back[1], elements)
         small = self.client.upload_mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]], "small")
         self.assertIn(small, [mesh["sha256"] for mesh in self.client.list_meshes()])
+        found = self.client.check_mesh(small, use="rigid", list=2)
+        self.assertEqual([(f["kind"], f["total"], len(f["items"])) for f in found["errors"]], [("open_edges", 3, 2)])
+        scene = {"bodies": [{"kind": "static", "mesh": {"sha256": small}}]}
+        self.assertEqual(self.client.preflight_scene(scene)["bodies"][0]["facts"]["triangles"], 1)
         self.client.delete_mesh(sha256)
         with self.assertRaises(qpcollide.NotFound):
             self.client.get_mesh(sha256)

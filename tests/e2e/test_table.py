@@ -74,6 +74,8 @@ class Table(unittest.TestCase):
         self.call("mesh.upload", sha256="ab" * 32, size=1000, offset=0, data=data)
         self.call("mesh.list")
         self.call("mesh.get", sha256=mesh)
+        self.assertTrue(self.call("mesh.check", sha256=mesh, use="rigid")["errors"])
+        self.assertTrue(self.call("mesh.check", sha256=mesh)["warnings"])
         scene = cable(count=6, name="all", start="push-out")
         scene["bodies"][0]["nodes"] = [[0.1 * i - 0.25, -0.045, 0.05] for i in range(6)]
         scene["bodies"].append({"kind": "static", "name": "floor", "mesh": {"sha256": mesh}})
@@ -84,6 +86,8 @@ class Table(unittest.TestCase):
                                 "mass": 1.0, "stiffness": 100.0, "radius": 0.01})
         scene["constraints"][0] = {"kind": "fixed", "body": "d", "nodes": [0]}
         self.call("world.create", scene=scene, dry_run=True)
+        self.assertTrue(self.call("scene.check", scene=scene)["bodies"])
+        self.assertTrue(self.call("scene.check", scene={**scene, "dt": -1})["errors"])
         made = self.call("world.create", scene=scene, exclusive=True)
         world, run = made["world"], made["run"]
         self.assertGreater(made["moved_nodes"], 0)

@@ -4,7 +4,10 @@ cost against what the case expects.
 
     tests/oracle/mesh_cases.py [--build DIR] [FOLDER]
 
-FOLDER has *.expect.json files beside the mesh files; without it the cases of the repository are run.
+FOLDER has *.expect.json files beside the mesh files; without it the cases of the repository are run. What
+is accepted goes through `qpc check` too: closed and oriented where the case knows a volume, the edge named
+where it knows one. A FOLDER with a stats.json instead (an index of meshes: counts of edges, parts, crossings
+and so on by another program) is held against what the server finds (mesh.check), row by row.
 Prints pass or fail with the reason for every case; exit status 1 if any failed.
 """
 
@@ -40,16 +43,21 @@ def read_qpm(path):
 
 def run_qpc(program, arguments, environment):
     """(exit code, standard error, seconds, largest resident size in MB)"""
+    return run_qpc_text(program, arguments, environment)[:4]
+
+
+def run_qpc_text(program, arguments, environment=None):
+    """The same, and standard output."""
     start = time.monotonic()
     process = subprocess.Popen([str(program), *map(str, arguments)], stderr=subprocess.PIPE,
-                               stdout=subprocess.PIPE, env={**os.environ, **environment})
+                               stdout=subprocess.PIPE, env={**os.environ, **(environment or {})})
+    out = process.stdout.read().decode()  # errors are short: they fit the pipe
     err = process.stderr.read().decode()
-    process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     process.stdout.close()
     process.stderr.close()
-    return process.returncode, err, time.monotonic() - start, usage.ru_maxrss / 1024
+    return process.returncode, err, time.monotonic() - start, usage.ru_maxrss / 1024, out
 
 
 def sub(a, b):
@@ -106,6 +114,38 @@ def check_refusal(expect, err, seconds, growth):
         need(re.search(rf"\bline {line}\b", err), f"line {line} is not named: {err.strip()}")
 
 
+def check_preflight(expect, program, file, folder):
+    """What `qpc check` says of the file."""
+    code, _, _, _, text = run_qpc_text(program, ["check", file, "--json", "--quiet", "--list", 100,
+                                                 "--data", folder / "preflight"])
+    need(code in (0, 4) and text.startswith("{"), f"qpc check: exit code {code}")
+    found = json.loads(text)
+    need("facts" in found, f"qpc check: {text[:200]}")
+    facts, totals = found["facts"], totals_of(found)
+    if "tetrahedra" in expect:
+        need(found["use"] == "soft" and facts["elements"] == expect["tetrahedra"], f"as {found['use']}")
+        need(not found["errors"], f"errors in {sorted(totals)}")
+        return
+    tolerance = expect.get("relative_tolerance", 1e-9)
+    left_out = totals.get("zero_area", 0) + totals.get("duplicate_triangles", 0)
+    need(abs(facts["triangles"] + left_out - expect["triangles"]) <= tolerance * expect["triangles"],
+         f"{facts['triangles']} triangles")
+    if "enclosed_volume" in expect:
+        need(facts["closed"] and facts["oriented"], "not closed and oriented")
+        need(abs(facts["volume"] - expect["enclosed_volume"]) <= tolerance * abs(expect["enclosed_volume"]),
+             f"volume {facts['volume']}")
+        need(set(totals) <= {"scale", "unreferenced_vertices"}, f"found {sorted(totals)}")
+    else:
+        need(totals.get("open_edges", 0) > 0, "no open edge")
+    if "if_accepted" in expect:  # one edge has three triangles
+        edges = [f["items"] for f in found["warnings"] if f["kind"] == "non_manifold_edges"]
+        need(edges == [[[0, 1, 0]]], f"non-manifold edges {edges}")
+
+
+def totals_of(found):
+    return {f["kind"]: f["total"] for f in found["errors"] + found["warnings"]}
+
+
 def run_hanging_sheet(program, path, folder):
     """50 steps as a sheet that hangs by its vertex 2; refused is right too if it says why."""
     scene = {"name": "sheet", "dt": 0.005, "gravity": [0, 0, -9.81], "bodies": [
@@ -146,8 +186,80 @@ def run_mesh(path, build):
         check_mesh(expect, *read_qpm(out))
         need(size - usual <= expect.get("memory_growth_below_mb", math.inf),
              f"{size - usual:.0f} MB more in memory")
+        check_preflight(expect, program, file, folder)
         if "if_accepted" in expect:
             run_hanging_sheet(program, file, folder)
+
+
+# ---- an index of meshes ----
+
+def fanned(path):
+    """An OBJ file with every polygon as a fan, as the index has it."""
+    vertices, elements = [], []
+    for line in path.read_text(errors="replace").replace("\\\n", " ").splitlines():
+        words = line.split()
+        if words[:1] == ["v"]:
+            vertices.append([float(w) for w in words[1:4]])
+        elif words[:1] == ["f"]:
+            corners = [int(w.split("/")[0]) for w in words[1:]]
+            corners = [v - 1 if v > 0 else len(vertices) + v for v in corners]
+            elements += [[corners[0], a, b] for a, b in zip(corners[1:], corners[2:])]
+    return vertices, elements
+
+
+def check_row(row, found):
+    facts, totals = found["facts"], totals_of(found)
+    got = {"V": facts["vertices"], "chi": facts["euler"], "components": facts["parts"],
+           "boundary_edges": totals.get("open_edges", 0), "nonmanifold_edges": totals.get("non_manifold_edges", 0),
+           "flipped_edges": totals.get("flipped_edges", 0), "degenerate": totals.get("zero_area", 0),
+           "duplicate": totals.get("duplicate_triangles", 0), "watertight": facts["closed"],
+           "oriented": facts["oriented"]}
+    got["F"] = facts["triangles"] + got["degenerate"] + got["duplicate"]
+    wrong = {k: (v, row[k]) for k, v in got.items() if v != row[k]}
+    need(not wrong, "; ".join(f"{k} {a}, not {b}" for k, (a, b) in wrong.items()))
+    for key in ("area", "volume") if row["oriented"] else ("area",):
+        # The volume of the index is that of the tetrahedra where there are some.
+        need(abs(facts[key] - row[key]) <= 1e-9 * max(abs(row[key]), facts["area"] ** 1.5),
+             f"{key} {facts[key]}, not {row[key]}")
+    # The index decides in floating point what passes exactly through an edge; that is a touch here.
+    crossings, touches = totals.get("self_intersections", 0), totals.get("touching_triangles", 0)
+    need(facts["complete"] and crossings <= row["selfx"] <= crossings + touches,
+         f"{crossings} crossings and {touches} touches, not {row['selfx']}")
+
+
+def run_row(client, folder, row, build):
+    """One row of an index; client: a wire.Client."""
+    import wire  # noqa: PLC0415 - numpy and msgpack are needed for this alone
+    path = folder / row["file"]
+    if "polygons_over_3" in row and path.suffix == ".obj":
+        vertices, elements = fanned(path)
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            out = pathlib.Path(name) / "out.qpm"
+            code, err, _, _ = run_qpc(build / "client" / "cli" / "qpc",
+                                      ["mesh", "file", path, "-o", out, "--quiet"], {})
+            need(code == 0, f"refused: {err.strip()}")
+            _, vertices, elements = read_qpm(out)
+    import numpy  # noqa: PLC0415
+    sent = client.call("mesh.upload", vertices=wire.pack_array(numpy.array(vertices, "<f8")),
+                       elements=wire.pack_array(numpy.array(elements, "<i4")))
+    check_row(row, client.call("mesh.check", sha256=sent["sha256"]))
+
+
+def run_index(folder, build):
+    """(file, error or None) of every row."""
+    sys.path[:0] = [str(SOURCE / "tests" / "oracle"), str(SOURCE / "tests" / "support")]
+    os.environ["QPC_BUILD"] = str(build)
+    import daemon  # noqa: PLC0415
+    import wire  # noqa: PLC0415
+    with daemon.Daemon() as server, wire.Client(server.address) as client:
+        for row in json.loads((folder / "stats.json").read_text()):
+            try:
+                run_row(client, folder, row, build)
+            except Exception as error:  # noqa: BLE001 - every failure is counted
+                yield row["file"], f"{type(error).__name__}: {error}"
+            else:
+                yield row["file"], None
 
 
 def files_of(folder):
@@ -163,8 +275,15 @@ def main():
     parser.add_argument("folder", nargs="?", type=pathlib.Path,
                         default=SOURCE / "tests" / "data" / "cases" / "mesh")
     args = parser.parse_args()
-    files = files_of(args.folder)
     failed = 0
+    if (args.folder / "stats.json").exists():
+        rows = list(run_index(args.folder, args.build.resolve()))
+        for name, error in rows:
+            print(f"pass {name}" if error is None else f"fail {name}: {error}")
+            failed += error is not None
+        print(f"{len(rows) - failed} passed, {failed} failed")
+        return failed > 0 or not rows
+    files = files_of(args.folder)
     for name, path in files.items():
         try:
             run_mesh(path, args.build)

@@ -12,6 +12,7 @@ itself there). What the files mean is in tests/data/cases/FORMAT.md.
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -188,6 +189,7 @@ def scene_of(case, client):
                            "mesh": {"sha256": mesh["sha256"]}, "radius": body.get("thickness", 0) / 2})
     return {"name": case["id"], "dt": case["dt"], "gravity": case["gravity"], "bodies": bodies,
             "constraints": constraints,
+            "contacts": {key: case["contact"][key] for key in ("friction", "restitution") if case["contact"].get(key)},
             "record": {"frames": 1, "precision": "float64", "substeps": True}}
 
 
@@ -202,9 +204,9 @@ def motions_at(case, step):
     return {"motions": orders} if orders else None
 
 
-def positions_of(name, step):
-    """Positions of the bodies of a case after so many steps, by name."""
-    (path,) = (CASES / "dynamics").glob(f"{name}-*.json")
+def positions_of(folder, name, step):
+    """Positions of the bodies of a case of a folder after so many steps, by name."""
+    (path,) = folder.glob(f"{name}-*.json")
     case = json.loads(path.read_text())
     with daemon("--workers", "1") as server, connect(server) as client:
         made = client.call("world.create", scene=scene_of(case, client))
@@ -221,7 +223,7 @@ def run_dynamics(path):
     if reason:
         raise Skip(reason)
     refusable, wanted = may_be_refused(case)
-    checker = Checker(case, wanted, positions_of)
+    checker = Checker(case, wanted, functools.partial(positions_of, path.parent))
     with daemon("--workers", "1") as server, connect(server) as client:
         try:
             made = client.call("world.create", scene=scene_of(case, client))

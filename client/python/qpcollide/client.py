@@ -327,6 +327,14 @@ class Client:
         reply = self.call("mesh.get", sha256=sha256)
         return reply["vertices"], reply["elements"]
 
+    def check_mesh(self, sha256, use=None, list=None):
+        """Pre-flight: {use, errors, warnings, facts}; see docs/mesh-files.md."""
+        return self.call("mesh.check", _given(sha256=sha256, use=use, list=list))
+
+    def preflight_scene(self, scene, list=None):
+        """Pre-flight of a scene in its wire form: {errors, warnings, bodies, mass_ratio}."""
+        return self.call("scene.check", _given(scene=scene, list=list))
+
     def delete_mesh(self, sha256):
         return self.call("mesh.delete", sha256=sha256)
 

@@ -1,0 +1,679 @@
+// What the engine's parts answer to problems of algebra, for tests/oracle/run.py.
+//
+//     oracle_tool
+//
+// Reads one JSON map a line from standard input and answers each by one line: {"error": text} or what the
+// operation `op` gives. The script poses the problem and judges; this program only asks the engine.
+//     rows    particles, springs between neighbours, rows, friction on contacts: one step's QP
+//     qp      a dense QP with equalities and friction
+//     rigid   rigid bodies with point contacts: one step with friction, or an impact with restitution
+//     motion  a free or pivoted rigid body over many steps
+//     tets    stiffness, forces, energy, stress of tetrahedra; a linear problem at the rest shape
+//     box     the same of a box of tetrahedra
+//     ccd     one continuous test
+#include "base/json.h"
+#include "base/mem.h"
+#include "engine/collision/ccd.h"
+#include "engine/dynamics/cable.h"
+#include "engine/dynamics/rigid_rows.h"
+#include "engine/solver/impact.h"
+#include "engine/solver/rows.h"
+#include "tests/support/softbox.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static qpc_arena arena;
+
+// ---- reading: anything missing or wrong ends the program, since only our own script calls it ----
+
+static _Noreturn void stop(const char *what) {
+    fprintf(stderr, "oracle_tool: %s\n", what);
+    exit(2);
+}
+static void check(qpc_status status, const qpc_error *err) {
+    if (status != QPC_OK) stop(err->message);
+}
+static double number(const qpc_value *map, const char *key) {
+    double d;
+    qpc_error err = {0};
+    check(qpc_read_real(qpc_map_get(map, key), key, -1e300, 1e300, &d, &err), &err);
+    return d;
+}
+static double number_or(const qpc_value *map, const char *key, double standard) {
+    return qpc_map_get(map, key) == NULL ? standard : number(map, key);
+}
+static int32_t whole(const qpc_value *map, const char *key) {
+    return (int32_t)number(map, key);
+}
+static bool is(const qpc_value *map, const char *key, const char *word) {
+    return qpc_str_equal(qpc_map_get(map, key), word);
+}
+static int64_t count_of(const qpc_value *v) {
+    if (v == NULL || v->kind != QPC_LIST) return 1;
+    int64_t n = 0;
+    for (int32_t i = 0; i < v->list.count; i++) n += count_of(&v->list.items[i]);
+    return n;
+}
+static double *flatten(const qpc_value *v, double *at) {
+    if (v->kind == QPC_LIST) {
+        for (int32_t i = 0; i < v->list.count; i++) at = flatten(&v->list.items[i], at);
+        return at;
+    }
+    qpc_error err = {0};
+    check(qpc_read_real(v, "a number of a list", -1e300, 1e300, at, &err), &err);
+    return at + 1;
+}
+/// All numbers of a nested list, n of them (n < 0: any); NULL if the key is missing. For the life of the program.
+static double *numbers(const qpc_value *map, const char *key, int64_t n) {
+    const qpc_value *v = qpc_map_get(map, key);
+    if (v == NULL) return NULL;
+    int64_t have = count_of(v);
+    if (n >= 0 && have != n) stop(key);
+    double *x = qpc_arena_array(&arena, (size_t)have + 1, sizeof *x);
+    if (x == NULL) stop("memory");
+    flatten(v, x);
+    return x;
+}
+static double *zeros(int64_t n) {
+    double *x = qpc_arena_array(&arena, (size_t)n + 1, sizeof *x);
+    if (x == NULL) stop("memory");
+    memset(x, 0, ((size_t)n + 1) * sizeof *x);
+    return x;
+}
+static double *numbers_or_zeros(const qpc_value *map, const char *key, int64_t n) {
+    double *x = numbers(map, key, n);
+    return x != NULL ? x : zeros(n);
+}
+static qpc_vec3 vector(const qpc_value *map, const char *key) {
+    double *x = numbers(map, key, 3);
+    if (x == NULL) stop(key);
+    return v3_load(x);
+}
+static const qpc_value *list_of(const qpc_value *map, const char *key, int32_t *ret_count) {
+    const qpc_value *v = qpc_map_get(map, key);
+    *ret_count = v != NULL && v->kind == QPC_LIST ? v->list.count : 0;
+    return *ret_count > 0 ? v->list.items : NULL;
+}
+
+// ---- writing ----
+
+static void print_list(const char *key, const double *x, int64_t n) {
+    printf(", \"%s\": [", key);
+    for (int64_t i = 0; i < n; i++) printf(isfinite(x[i]) ? "%s%.17g" : "%snull", i > 0 ? ", " : "", x[i]);
+    printf("]");
+}
+static void begin(void) {
+    printf("{\"ok\": true");
+}
+static void end(void) {
+    printf("}\n");
+}
+
+// ---- rows ----
+
+enum { NODES = 256, ROWS = 512 };
+
+static void add_row(const qpc_value *row, qpc_rows *rows, const qpc_row_frame *frame, int32_t number_of) {
+    qpc_error err = {0};
+    if (is(row, "kind", "contact")) {
+        double *node = numbers(row, "node", 4), *weight = numbers(row, "weight", 4);
+        qpc_contact c = {.key = (uint64_t)number_of, .n = vector(row, "n")};
+        for (int k = 0; k < 4; k++) {
+            c.node[k] = (int32_t)node[k];
+            c.weight[k] = weight[k];
+        }
+        check(qpc_rows_add_contact(rows, frame, &c, number(row, "separation"), -1e9, 0, &err), &err);
+    } else if (is(row, "kind", "strain")) {
+        check(qpc_rows_add_strain(rows, frame, whole(row, "node"), whole(row, "other"), vector(row, "n"),
+                                  number(row, "maximum") > 0, number(row, "limit"), (uint64_t)number_of, 0, &err),
+              &err);
+    } else {
+        check(qpc_rows_add_fixed(rows, frame, whole(row, "node"), vector(row, "velocity"), &err), &err);
+    }
+}
+
+/// Tangents of one contact: t1 and t2 over its weighted nodes.
+static void tangents(const qpc_value *row, const qpc_row_frame *frame, qpc_friction *f, int32_t *column, double *value,
+                     int32_t *start, double *u0) {
+    double *node = numbers(row, "node", 4), *weight = numbers(row, "weight", 4);
+    for (int t = 0; t < 2; t++) {
+        double *along = numbers(row, t == 0 ? "t1" : "t2", 3), sum[3 * NODES] = {0};
+        int32_t at = start[2 * f->count + t];
+        u0[2 * f->count + t] = 0;
+        for (int k = 0; k < 4; k++)
+            for (int d = 0; d < 3; d++) {
+                int32_t i = (int32_t)node[k];
+                u0[2 * f->count + t] += weight[k] * along[d] * frame->v[3 * i + d];
+                if (frame->dof[i] >= 0) sum[frame->dof[i] + d] += weight[k] * along[d];
+            }
+        for (int32_t j = 0; j < 3 * frame->node_count; j++)
+            if (sum[j] != 0) {
+                column[at] = j;
+                value[at++] = sum[j];
+            }
+        start[2 * f->count + t + 1] = at;
+    }
+}
+
+typedef struct particles {
+    int32_t nodes, n;
+    int32_t dof[NODES];
+    double *x, *v, *b, dt;
+    qpc_row_frame frame;
+    qpc_linsys K;
+} particles;
+
+static void read_particles(const qpc_value *p, particles *s) {
+    qpc_error err = {0};
+    s->nodes = (int32_t)count_of(qpc_map_get(p, "mass"));
+    if (s->nodes > NODES) stop("too many nodes");
+    double *mass = numbers(p, "mass", s->nodes), *force = numbers_or_zeros(p, "force", 3 * s->nodes);
+    s->x = numbers(p, "x", 3 * s->nodes);
+    s->v = numbers(p, "v", 3 * s->nodes);
+    s->dt = number(p, "dt");
+    for (int32_t i = 0; i < s->nodes; i++) {
+        s->dof[i] = mass[i] > 0 ? s->n : -1;
+        s->n += mass[i] > 0 ? 3 : 0;
+    }
+    s->frame = (qpc_row_frame){.node_count = s->nodes, .dof = s->dof, .x = s->x, .v = s->v, .dt = s->dt};
+    s->b = zeros(s->n);
+    check(qpc_linsys_resize(&s->K, s->n, s->n - 1, &err), &err);
+    for (int32_t i = 0; i < s->nodes; i++)
+        for (int d = 0; d < 3 && s->dof[i] >= 0; d++) {
+            qpc_linsys_add(&s->K, s->dof[i] + d, s->dof[i] + d, mass[i]);
+            s->b[s->dof[i] + d] = s->dt * force[3 * i + d];
+        }
+}
+
+static void add_springs(const qpc_value *p, particles *s) {
+    static int32_t first[NODES];
+    int32_t count;
+    const qpc_value *list = list_of(p, "springs", &count);
+    if (count == 0) return;
+    if (s->n != 3 * s->nodes || count > NODES) stop("springs want every node to be unknown");
+    double *k = zeros(count), *l0 = zeros(count), *f = zeros(s->n), *Hv = zeros(s->n);
+    for (int32_t i = 0; i < count; i++) {
+        first[i] = whole(&list[i], "node");
+        k[i] = number(&list[i], "stiffness");
+        l0[i] = number(&list[i], "rest_length");
+    }
+    qpc_springs springs = {.count = count, .node = first, .stiffness = k, .rest_length = l0};
+    qpc_springs_linearise(&springs, s->x, s->v, s->dt, &s->K, f, Hv);
+    for (int32_t i = 0; i < s->n; i++) s->b[i] += s->dt * (f[i] - s->dt * Hv[i]);
+}
+
+static qpc_solver_id solver_of(const qpc_value *p) {
+    char name[40] = "auto";
+    qpc_solver_id id;
+    const qpc_value *solver = qpc_map_get(p, "solver");
+    if (solver != NULL) snprintf(name, sizeof name, "%.*s", (int)solver->str.size, solver->str.bytes);
+    if (!qpc_solver_from_name(name, &id)) stop("solver");
+    return id;
+}
+
+static void print_rows(const particles *s, const qpc_rows *rows, const double *dv, const double *beta, int32_t rubbing) {
+    double *all = zeros(3 * s->nodes), *J = zeros((int64_t)rows->m * s->n);
+    for (int32_t i = 0; i < 3 * s->nodes; i++)
+        if (s->dof[i / 3] >= 0) all[i] = dv[s->dof[i / 3] + i % 3];
+    for (int32_t i = 0; i < rows->m; i++)
+        for (int32_t e = rows->row_start[i]; e < rows->row_start[i + 1]; e++)
+            J[(int64_t)i * s->n + rows->column[e]] = rows->value[e];
+    print_list("c", rows->c, rows->m);
+    print_list("lambda", rows->lambda, rows->m);
+    print_list("beta", beta, 2 * rubbing);
+    print_list("dv", all, 3 * s->nodes);
+    print_list("J", J, (int64_t)rows->m * s->n);
+}
+
+static void do_rows(const qpc_value *p) {
+    static int32_t column[2 * ROWS * 24], start[2 * ROWS + 1], row_of[ROWS];
+    static double value[2 * ROWS * 24], u0[2 * ROWS], mu[ROWS];
+    particles s = {0};
+    int32_t count;
+    qpc_rows rows = {0};
+    qpc_error err = {0};
+    read_particles(p, &s);
+    add_springs(p, &s);
+    const qpc_value *list = list_of(p, "rows", &count);
+    qpc_friction friction = {.row = row_of, .mu = mu, .start = start, .column = column, .value = value, .u0 = u0};
+    if (count > ROWS) stop("too many rows");
+    for (int32_t i = 0; i < count; i++) {
+        int32_t at = rows.m;
+        add_row(&list[i], &rows, &s.frame, i);
+        double rub = number_or(&list[i], "mu", 0);
+        if (!(rub > 0)) continue;
+        tangents(&list[i], &s.frame, &friction, column, value, start, u0);
+        row_of[friction.count] = at;
+        mu[friction.count++] = rub;
+    }
+    qpc_solver_id id = solver_of(p);
+    qpc_solver_options options = qpc_solver_options_default();
+    options.residual_tolerance = 1e-12;
+    options.exact = id != QPC_SOLVER_AUGMENTED_CG;
+    if (qpc_map_get(p, "perturbation") != NULL) {
+        options.perturbation = number(p, "perturbation");
+        for (int32_t i = 0; i < rows.m; i++) rows.lambda[i] = 1; // all active at the start
+    }
+    check(qpc_linsys_factor(&s.K, &err), &err);
+    qpc_qp qp = qpc_rows_qp(&rows, &s.K, s.b);
+    qpc_solver_report report;
+    qpc_friction_report rubbing = {.converged = true};
+    qpc_friction_options how = {.mode = QPC_FRICTION_EXACT};
+    double *dv = zeros(s.n), *beta = zeros(2 * friction.count);
+    check(friction.count > 0 ? qpc_solve_friction(id, &qp, &friction, &options, &how, &arena, dv, rows.lambda, beta, &report,
+                                                  &rubbing, &err)
+                             : qpc_solve(id, &qp, &options, &arena, dv, rows.lambda, &report, &err),
+          &err);
+    begin();
+    printf(", \"optimal\": %s, \"converged\": %s", report.outcome == QPC_OUTCOME_OPTIMAL ? "true" : "false",
+           rubbing.converged ? "true" : "false");
+    print_rows(&s, &rows, dv, beta, friction.count);
+    end();
+    qpc_rows_fini(&rows);
+    qpc_linsys_fini(&s.K);
+}
+
+// ---- dense problems ----
+
+static void compress(int32_t m, int32_t n, const double *dense, int32_t *start, int32_t *column, double *value) {
+    int32_t at = 0;
+    for (int32_t i = 0; i < m; i++) {
+        start[i] = at;
+        for (int32_t j = 0; j < n; j++)
+            if (dense[(int64_t)i * n + j] != 0) {
+                column[at] = j;
+                value[at++] = dense[(int64_t)i * n + j];
+            }
+    }
+    start[m] = at;
+}
+
+static int32_t *places(int64_t n) {
+    int32_t *p = qpc_arena_array(&arena, (size_t)n + 1, sizeof *p);
+    if (p == NULL) stop("memory");
+    return p;
+}
+
+/// K diagonal (n), b, J (m x n), c, equality (m); friction: row, mu (f), T (2f x n).
+static void do_qp(const qpc_value *p) {
+    int32_t n = (int32_t)count_of(qpc_map_get(p, "K")), m = (int32_t)count_of(qpc_map_get(p, "c"));
+    int32_t f = qpc_map_get(p, "mu") != NULL ? (int32_t)count_of(qpc_map_get(p, "mu")) : 0;
+    double *diagonal = numbers(p, "K", n), *J = numbers(p, "J", (int64_t)m * n), *equal = numbers_or_zeros(p, "equality", m);
+    double *row = numbers_or_zeros(p, "row", f), *T = numbers_or_zeros(p, "T", 2 * (int64_t)f * n);
+    double *dv = zeros(n), *lambda = zeros(m), *beta = zeros(2 * f), *value = zeros((int64_t)m * n);
+    double *t_value = zeros(2 * (int64_t)f * n);
+    int32_t *start = places(m), *column = places((int64_t)m * n), *t_start = places(2 * f);
+    int32_t *t_column = places(2 * (int64_t)f * n), *row_of = places(f);
+    uint8_t *equality = qpc_arena_array(&arena, 2 * (size_t)m + 1, 1);
+    uint64_t *key = qpc_arena_array(&arena, (size_t)m + 1, sizeof *key);
+    qpc_linsys K = {0};
+    qpc_error err = {0};
+    if (equality == NULL || key == NULL) stop("memory");
+    check(qpc_linsys_resize(&K, n, n - 1, &err), &err);
+    for (int32_t i = 0; i < n; i++) qpc_linsys_add(&K, i, i, diagonal[i]);
+    check(qpc_linsys_factor(&K, &err), &err);
+    compress(m, n, J, start, column, value);
+    compress(2 * f, n, T, t_start, t_column, t_value);
+    for (int32_t i = 0; i < m; i++) {
+        equality[i] = equal[i] != 0;
+        equality[m + i] = 1; // priorities
+        key[i] = (uint64_t)i;
+    }
+    for (int32_t i = 0; i < f; i++) row_of[i] = (int32_t)row[i];
+    qpc_qp qp = {.n = n, .m = m, .sys = &K, .b = numbers(p, "b", n), .row_start = start, .column = column, .value = value,
+                 .c = numbers(p, "c", m), .equality = equality, .priority = equality + m, .key = key};
+    qpc_friction friction = {.count = f, .row = row_of, .mu = numbers_or_zeros(p, "mu", f), .start = t_start,
+                             .column = t_column, .value = t_value, .u0 = zeros(2 * f)};
+    qpc_solver_options options = qpc_solver_options_default();
+    qpc_friction_options how = {.mode = QPC_FRICTION_EXACT};
+    qpc_solver_report report;
+    qpc_friction_report rubbing = {.converged = true};
+    options.exact = true;
+    if (f > 0) {
+        check(qpc_solve_friction(QPC_SOLVER_AUTO, &qp, &friction, &options, &how, &arena, dv, lambda, beta, &report, &rubbing,
+                                 &err),
+              &err);
+    } else {
+        check(qpc_solve(QPC_SOLVER_AUTO, &qp, &options, &arena, dv, lambda, &report, &err), &err);
+    }
+    begin();
+    printf(", \"converged\": %s", rubbing.converged ? "true" : "false");
+    print_list("dv", dv, n);
+    print_list("lambda", lambda, m);
+    print_list("beta", beta, 2 * f);
+    end();
+    qpc_linsys_fini(&K);
+}
+
+// ---- rigid bodies ----
+
+enum { BODIES = 32, CONTACTS = 64 };
+
+static void read_body(const qpc_value *v, qpc_rigid_body *body, qpc_rigid_state *state) {
+    qpc_error err = {0};
+    double *moment = numbers(v, "moment", 3), *q = numbers(v, "q", 4);
+    body->mass = number(v, "mass");
+    *state = (qpc_rigid_state){.q = {1, 0, 0, 0}};
+    if (moment == NULL) stop("moment");
+    memcpy(body->moment, moment, sizeof body->moment);
+    if (q != NULL) memcpy(state->q, q, sizeof state->q);
+    state->x = v3_load(numbers_or_zeros(v, "x", 3));
+    state->v = v3_load(numbers_or_zeros(v, "v", 3));
+    state->w = v3_load(numbers_or_zeros(v, "w", 3));
+    check(qpc_rigid_check(body, state, &err), &err);
+}
+
+/// What a body's point at r adds to a row along d.
+static void add_point(double *J, int32_t body, double sign, qpc_vec3 d, qpc_vec3 r) {
+    double six[6];
+    qpc_rigid_point_row(d, r, six);
+    for (int k = 0; k < 6; k++) J[6 * body + k] += sign * six[k];
+}
+
+static double dot(int32_t n, const double *a, const double *b) {
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+typedef struct touch { // contacts of rigid bodies, dense
+    int32_t n, m, friction_count;
+    double *v, *J, *T, *eps, *mu, *gap;
+    int32_t start[CONTACTS + 1], column[CONTACTS * 12], t_start[2 * CONTACTS + 1], t_column[2 * CONTACTS * 12], row[CONTACTS];
+    double value[CONTACTS * 12], t_value[2 * CONTACTS * 12];
+} touch;
+
+/// J: relative normal velocity, positive when separating; body against other, or the fixed world.
+static void read_contacts(const qpc_value *list, int32_t count, const qpc_rigid_state *state, touch *c) {
+    if (count > CONTACTS) stop("too many contacts");
+    c->m = count;
+    c->J = zeros((int64_t)count * c->n);
+    c->T = zeros(2 * (int64_t)count * c->n);
+    c->eps = zeros(count);
+    c->mu = zeros(count);
+    c->gap = zeros(count);
+    for (int32_t i = 0; i < count; i++) {
+        qpc_vec3 n = vector(&list[i], "n"), at = vector(&list[i], "point");
+        int32_t body = whole(&list[i], "body"), other = (int32_t)number_or(&list[i], "other", -1);
+        qpc_vec3 t = fabs(n.x) < 0.7 ? v3(1, 0, 0) : v3(0, 1, 0), t2;
+        t = v3_sub(t, v3_scale(v3_dot(t, n), n));
+        t = v3_scale(1 / v3_norm(t), t);
+        t2 = v3_cross(n, t);
+        c->eps[i] = number_or(&list[i], "restitution", 0);
+        c->gap[i] = number_or(&list[i], "gap", 0);
+        double mu = number_or(&list[i], "mu", 0);
+        double *T = c->T + 2 * (int64_t)c->friction_count * c->n;
+        for (int side = 0; side < (other >= 0 ? 2 : 1); side++) {
+            int32_t b = side == 0 ? body : other;
+            qpc_vec3 r = v3_sub(at, state[b].x);
+            add_point(c->J + (int64_t)i * c->n, b, side == 0 ? 1 : -1, n, r);
+            if (!(mu > 0)) continue;
+            add_point(T, b, side == 0 ? 1 : -1, t, r);
+            add_point(T + c->n, b, side == 0 ? 1 : -1, t2, r);
+        }
+        if (!(mu > 0)) continue;
+        c->row[c->friction_count] = i;
+        c->mu[c->friction_count++] = mu;
+    }
+    compress(c->m, c->n, c->J, c->start, c->column, c->value);
+    compress(2 * c->friction_count, c->n, c->T, c->t_start, c->t_column, c->t_value);
+}
+
+/// One step of bodies in contact, with friction: K = M, forces explicit. lambda >= 0, beta as on the friction rows.
+static void rigid_step(const qpc_value *p, qpc_linsys *M, touch *c, double *lambda, double *beta) {
+    qpc_error err = {0};
+    double dt = number(p, "dt"), *force = numbers_or_zeros(p, "force", c->n), *b = zeros(c->n), *dv = zeros(c->n);
+    double *bound = zeros(c->m), *u0 = zeros(2 * c->friction_count), value[CONTACTS * 12];
+    uint8_t equality[CONTACTS] = {0}, priority[CONTACTS];
+    uint64_t key[CONTACTS];
+    for (int32_t i = 0; i < c->n; i++) b[i] = dt * force[i];
+    for (int32_t i = 0; i < c->m; i++) { // -J dv <= gap / dt + J v
+        bound[i] = c->gap[i] / dt + dot(c->n, c->J + (int64_t)i * c->n, c->v);
+        key[i] = (uint64_t)i;
+        priority[i] = 1;
+    }
+    for (int32_t i = 0; i < c->start[c->m]; i++) value[i] = -c->value[i];
+    for (int32_t i = 0; i < 2 * c->friction_count; i++) u0[i] = dot(c->n, c->T + (int64_t)i * c->n, c->v);
+    qpc_qp qp = {.n = c->n, .m = c->m, .sys = M, .b = b, .row_start = c->start, .column = c->column, .value = value,
+                 .c = bound, .equality = equality, .priority = priority, .key = key};
+    qpc_friction friction = {.count = c->friction_count, .row = c->row, .mu = c->mu, .start = c->t_start,
+                             .column = c->t_column, .value = c->t_value, .u0 = u0};
+    qpc_solver_options options = qpc_solver_options_default();
+    qpc_friction_options how = {.mode = QPC_FRICTION_EXACT};
+    qpc_solver_report report;
+    qpc_friction_report rubbing;
+    options.exact = true;
+    if (c->friction_count > 0) {
+        check(qpc_solve_friction(QPC_SOLVER_AUTO, &qp, &friction, &options, &how, &arena, dv, lambda, beta, &report,
+                                 &rubbing, &err),
+              &err);
+        if (!rubbing.converged) stop("friction did not converge");
+    } else {
+        check(qpc_solve(QPC_SOLVER_AUTO, &qp, &options, &arena, dv, lambda, &report, &err), &err);
+    }
+    for (int32_t i = 0; i < c->n; i++) c->v[i] += dv[i];
+}
+
+static void do_rigid(const qpc_value *p) {
+    static qpc_rigid_body body[BODIES];
+    static qpc_rigid_state state[BODIES];
+    static touch c;
+    int32_t count, contacts;
+    const qpc_value *bodies = list_of(p, "bodies", &count), *list = list_of(p, "contacts", &contacts);
+    qpc_linsys M = {0};
+    qpc_error err = {0};
+    if (count > BODIES) stop("too many bodies");
+    memset(&c, 0, sizeof c);
+    c.n = 6 * count;
+    c.v = zeros(c.n);
+    check(qpc_linsys_resize(&M, c.n, c.n - 1, &err), &err);
+    for (int32_t i = 0; i < count; i++) {
+        double block[36];
+        read_body(&bodies[i], &body[i], &state[i]);
+        qpc_rigid_mass_block(&body[i], state[i].q, block);
+        for (int32_t r = 0; r < 6; r++)
+            for (int32_t s = 0; s <= r; s++) qpc_linsys_add(&M, 6 * i + r, 6 * i + s, block[6 * r + s]);
+        v3_store(c.v + 6 * i, state[i].v);
+        v3_store(c.v + 6 * i + 3, state[i].w);
+    }
+    check(qpc_linsys_factor(&M, &err), &err);
+    read_contacts(list, contacts, state, &c);
+    double *f = zeros(c.m), *beta = zeros(2 * c.m), *W = zeros((int64_t)c.m * c.m), *column = zeros(c.n);
+    for (int32_t i = 0; i < c.m; i++) { // J M^-1 J'
+        qpc_linsys_solve(&M, c.J + (int64_t)i * c.n, column);
+        for (int32_t j = 0; j < c.m; j++) W[(int64_t)i * c.m + j] = dot(c.n, c.J + (int64_t)j * c.n, column);
+    }
+    double before = 0, after = 0;
+    double *Mv = zeros(c.n);
+    qpc_linsys_multiply(&M, c.v, Mv);
+    before = 0.5 * dot(c.n, c.v, Mv);
+    if (is(p, "mode", "step")) {
+        rigid_step(p, &M, &c, f, beta);
+    } else {
+        qpc_impact_report report;
+        qpc_impact_mode mode = is(p, "mode", "sequential") ? QPC_IMPACT_SEQUENTIAL : QPC_IMPACT_SIMULTANEOUS;
+        check(qpc_solve_impact(&M, c.m, c.start, c.column, c.value, c.eps, NULL, 0, NULL, mode, &arena, c.v, f, NULL, &report,
+                               &err),
+              &err);
+        if (!report.converged) stop("the impact did not converge");
+    }
+    qpc_linsys_multiply(&M, c.v, Mv);
+    after = 0.5 * dot(c.n, c.v, Mv);
+    double *points = zeros(c.m);
+    for (int32_t i = 0; i < c.m; i++) points[i] = dot(c.n, c.J + (int64_t)i * c.n, c.v);
+    begin();
+    print_list("v", c.v, c.n);
+    print_list("impulse", f, c.m);
+    print_list("beta", beta, 2 * c.friction_count);
+    print_list("point_velocity", points, c.m);
+    print_list("W", W, (int64_t)c.m * c.m);
+    print_list("energy", (double[]){before, after}, 2);
+    end();
+    qpc_linsys_fini(&M);
+}
+
+typedef struct pull { // a weight at a point of the body
+    double weight[3], arm[3];
+    bool pivot;
+} pull;
+
+static void weigh(void *context, const qpc_rigid_state *state, qpc_vec3 *ret_force, qpc_vec3 *ret_torque) {
+    const pull *p = context;
+    qpc_vec3 weight = v3_load(p->weight);
+    *ret_force = p->pivot ? v3(0, 0, 0) : weight;
+    *ret_torque = v3_cross(v3_rotate(state->q, v3_load(p->arm)), weight);
+}
+
+static void do_motion(const qpc_value *p) {
+    qpc_rigid_body body;
+    qpc_rigid_state state;
+    qpc_error err = {0};
+    pull load = {.pivot = number_or(p, "pivot", 0) > 0};
+    memcpy(load.weight, numbers_or_zeros(p, "weight", 3), sizeof load.weight);
+    memcpy(load.arm, numbers_or_zeros(p, "arm", 3), sizeof load.arm);
+    read_body(p, &body, &state);
+    double dt = number(p, "dt");
+    int32_t steps = whole(p, "steps"), every = (int32_t)number_or(p, "every", 1);
+    begin();
+    printf(", \"states\": [");
+    for (int32_t i = 0; i <= steps; i++) {
+        if (i % every == 0)
+            printf("%s[%.17g, %.17g, %.17g, %.17g, %.17g, %.17g, %.17g]", i > 0 ? ", " : "", state.q[0], state.q[1], state.q[2],
+                   state.q[3], state.w.x, state.w.y, state.w.z);
+        if (i < steps) check(qpc_rigid_step(&body, dt, weigh, &load, &state, &err), &err);
+    }
+    printf("]");
+    end();
+}
+
+// ---- tetrahedra ----
+
+static void answer_tets(const qpc_value *p, softbox *b) {
+    qpc_error err = {0};
+    int32_t n = 3 * b->nodes;
+    double *at = numbers(p, "at", n), *u = numbers(p, "linear", n), *stress = zeros(6 * (int64_t)b->count);
+    begin();
+    if (at != NULL) {
+        double *f = zeros(n), energy = qpc_tets_energy(&b->tets, at);
+        qpc_tets_force(&b->tets, at, f);
+        qpc_tets_stress(&b->tets, at, stress);
+        print_list("force", f, n);
+        print_list("energy", &energy, 1);
+        print_list("stress", stress, 6 * (int64_t)b->count);
+    }
+    if (u != NULL) {
+        double *Hu = zeros(n);
+        qpc_linsys_clear(&b->K);
+        qpc_tets_linearise(&b->tets, b->x, u, 1, &b->K, NULL, Hu);
+        print_list("Hu", Hu, n);
+        double *K = zeros((int64_t)n * n);
+        for (int32_t i = 0; i < n && n <= 300; i++)
+            for (int32_t j = 0; j <= i; j++) {
+                const double *entry = qpc_linsys_entry(&b->K, i, j);
+                K[(int64_t)i * n + j] = K[(int64_t)j * n + i] = entry != NULL ? *entry : 0;
+            }
+        if (n <= 300) print_list("K", K, (int64_t)n * n);
+    }
+    double *held = numbers(p, "held", n);
+    if (held != NULL) {
+        double *load = numbers_or_zeros(p, "load", n), *move = numbers_or_zeros(p, "u", n), *support = zeros(n);
+        uint8_t *mask = qpc_arena_array(&arena, (size_t)n, 1);
+        if (mask == NULL) stop("memory");
+        for (int32_t i = 0; i < n; i++) mask[i] = held[i] != 0;
+        check(softbox_solve(b, load, mask, move, support, &err), &err);
+        print_list("u", move, n);
+        print_list("support", support, n);
+        // The linear stress is the derivative of the stress at rest: central differences along the motion.
+        double part = 1e-3, *x = zeros(n), *back = zeros(6 * (int64_t)b->count);
+        for (int32_t i = 0; i < n; i++) x[i] = b->x[i] - part * move[i];
+        qpc_tets_stress(&b->tets, x, back);
+        for (int32_t i = 0; i < n; i++) x[i] = b->x[i] + part * move[i];
+        qpc_tets_stress(&b->tets, x, stress);
+        for (int32_t i = 0; i < 6 * b->count; i++) stress[i] = (stress[i] - back[i]) / (2 * part);
+        if (b->count <= 1000) print_list("linear_stress", stress, 6 * (int64_t)b->count);
+    }
+    double *mass = zeros(b->nodes);
+    qpc_tet_rest_masses(&b->rest, b->tet, 1, mass);
+    print_list("volume_of_node", mass, b->nodes);
+    if (number_or(p, "mesh", 0) > 0) {
+        print_list("x", b->x, n);
+        double *tet = zeros(4 * (int64_t)b->count);
+        for (int32_t i = 0; i < 4 * b->count; i++) tet[i] = b->tet[i];
+        print_list("tets", tet, 4 * (int64_t)b->count);
+    }
+    end();
+}
+
+static qpc_tet_material material_of(const qpc_value *p) {
+    return is(p, "material", "neo-hookean") ? QPC_TET_NEO_HOOKEAN : QPC_TET_COROTATIONAL;
+}
+
+static void do_tets(const qpc_value *p, bool box) {
+    softbox b = {0};
+    qpc_error err = {0};
+    double young = number(p, "young"), poisson = number(p, "poisson");
+    if (box) {
+        double *cells = numbers(p, "cells", 3), *size = numbers(p, "size", 3);
+        int32_t whole_cells[3] = {(int32_t)cells[0], (int32_t)cells[1], (int32_t)cells[2]};
+        if (!softbox_make(&b, whole_cells, size, true, young, poisson, material_of(p), &err)) stop(err.message);
+    } else {
+        b.nodes = (int32_t)(count_of(qpc_map_get(p, "x")) / 3);
+        b.count = (int32_t)(count_of(qpc_map_get(p, "tets")) / 4);
+        double *x = numbers(p, "x", 3 * b.nodes), *tet = numbers(p, "tets", 4 * b.count);
+        b.x = malloc(3 * sizeof *b.x * (size_t)b.nodes);
+        b.tet = malloc(4 * sizeof *b.tet * (size_t)b.count);
+        if (b.x == NULL || b.tet == NULL) stop("memory");
+        memcpy(b.x, x, 3 * sizeof *b.x * (size_t)b.nodes);
+        for (int32_t i = 0; i < 4 * b.count; i++) b.tet[i] = (int32_t)tet[i];
+        for (int32_t e = 0; e < b.count; e++) softbox_turn(b.x, b.tet + 4 * e);
+        if (!softbox_finish(&b, young, poisson, material_of(p), &err)) stop(err.message);
+    }
+    answer_tets(p, &b);
+    softbox_fini(&b);
+}
+
+// ---- continuous tests ----
+
+static void do_ccd(const qpc_value *p) {
+    double *start = numbers(p, "start", 12), *last = numbers(p, "end", 12);
+    qpc_vec3 x0[4], x1[4];
+    for (int k = 0; k < 4; k++) {
+        x0[k] = v3_load(start + 3 * k);
+        x1[k] = v3_load(last + 3 * k);
+    }
+    qpc_ccd_result r = {0};
+    (is(p, "pair", "edge_edge") ? qpc_ccd_ee : qpc_ccd_vt)(x0, x1, number(p, "separation"), number(p, "tolerance"), &r);
+    begin();
+    printf(", \"hit\": %s", r.outcome == QPC_CCD_MISS ? "false" : "true");
+    print_list("toi", &r.toi, 1);
+    if (r.outcome != QPC_CCD_MISS) print_list("weight", r.weight, 4);
+    end();
+}
+
+int main(void) {
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    while ((length = getline(&line, &capacity, stdin)) > 0) {
+        qpc_value p;
+        qpc_error err = {0};
+        check(qpc_json_parse(line, (size_t)length, &p, &err), &err);
+        if (is(&p, "op", "rows")) do_rows(&p);
+        else if (is(&p, "op", "qp")) do_qp(&p);
+        else if (is(&p, "op", "rigid")) do_rigid(&p);
+        else if (is(&p, "op", "motion")) do_motion(&p);
+        else if (is(&p, "op", "tets")) do_tets(&p, false);
+        else if (is(&p, "op", "box")) do_tets(&p, true);
+        else if (is(&p, "op", "ccd")) do_ccd(&p);
+        else stop("op");
+        (void)fflush(stdout);
+        qpc_value_fini(&p);
+        qpc_arena_reset(&arena);
+    }
+    free(line);
+    qpc_arena_fini(&arena);
+    return 0;
+}
