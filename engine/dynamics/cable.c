@@ -42,20 +42,25 @@ double qpc_springs_past_limit(const qpc_springs *springs, int32_t s, const doubl
     return past_limit(springs, s, l);
 }
 
+/// N/m of a limit that gives way.
+static double limit_stiffness(const qpc_springs *springs, int32_t s) {
+    return QPC_LIMIT_STIFFNESS * (springs->base != NULL ? springs->base : springs->stiffness)[s];
+}
+
 double qpc_springs_limit_energy(const qpc_springs *springs, const double *x, bool giving) {
     double sum = 0;
     if (springs->most == NULL || (giving && springs->giving == NULL)) return 0;
     for (int32_t s = 0; s < springs->count; s++) {
         if (giving && springs->giving[s] == 0) continue;
         double past = qpc_springs_past_limit(springs, s, x);
-        sum += 0.5 * QPC_LIMIT_STIFFNESS * springs->stiffness[s] * past * past;
+        sum += 0.5 * limit_stiffness(springs, s) * past * past;
     }
     return sum;
 }
 
 double qpc_springs_limit_force(const qpc_springs *springs, int32_t s, const double *x) {
     if (springs->giving == NULL || springs->giving[s] == 0) return 0;
-    return QPC_LIMIT_STIFFNESS * springs->stiffness[s] * qpc_springs_past_limit(springs, s, x);
+    return limit_stiffness(springs, s) * qpc_springs_past_limit(springs, s, x);
 }
 
 static inline void pull_together(double *f, int32_t i, int32_t j, qpc_vec3 pull) {
@@ -139,14 +144,15 @@ void qpc_springs_linearise(const qpc_springs *springs, const double *x, const do
                            qpc_linsys *K, double *f, double *Hv) {
     double dt2 = dt * dt;
     for (int32_t s = 0; s < springs->count; s++) {
+        double k = springs->stiffness[s], l;
+        if (!(k > 0) && (springs->giving == NULL || springs->giving[s] == 0)) continue; // of a sheet: shell.h
         int32_t node = springs->node[s], other = qpc_springs_other(springs, s);
-        double l;
         qpc_vec3 n = direction(x, node, other, &l);
         if (!(l > 0)) continue;
-        double k = springs->stiffness[s], pull = k * (l - springs->rest_length[s]);
+        double pull = k * (l - springs->rest_length[s]);
         double across = (1 - springs->rest_length[s] / l) * k;
         if (springs->giving != NULL && springs->giving[s] != 0) {
-            double past = past_limit(springs, s, l), stiff = past != 0 ? QPC_LIMIT_STIFFNESS * k : 0;
+            double past = past_limit(springs, s, l), stiff = past != 0 ? limit_stiffness(springs, s) : 0;
             pull += stiff * past;
             across += stiff * past / l;
             k += stiff;

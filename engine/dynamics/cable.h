@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define QPC_LIMIT_SLACK 1e-3     // relative; what a limit that holds may be overrun by
-#define QPC_LIMIT_STIFFNESS 100.0 // of a limit that gives way, in units of the spring's own
+#define QPC_LIMIT_STIFFNESS 100.0 // of a limit that gives way, in units of the base
 
 typedef struct qpc_springs { // all springs of a world
     int32_t count;
@@ -22,6 +22,7 @@ typedef struct qpc_springs { // all springs of a world
     const int32_t *place;      // sparse K: see qpc_springs_pattern(); NULL with a band
     const double *least, *most;  // m, limits of length, 0 and infinity: none; NULL: none at all
     const uint8_t *giving;       // the limit gives way: it is a spring; NULL: none does
+    const double *base;          // N/m, what limits that give way are in units of; NULL: stiffness
 } qpc_springs;
 static inline int32_t qpc_springs_other(const qpc_springs *springs, int32_t s) {
     return springs->other != NULL ? springs->other[s] : springs->node[s] + 1;

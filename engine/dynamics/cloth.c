@@ -33,8 +33,8 @@ static int32_t opposite(const qpc_mesh *mesh, int32_t triangle, const int32_t ed
     return c[2];
 }
 
-/// The two vertices opposite an inner edge, the lower first; false if there are not two.
-static bool across(const qpc_mesh *mesh, const qpc_topology *t, int32_t edge, int32_t ret[2]) {
+bool qpc_cloth_across(const qpc_mesh *mesh, int32_t edge, int32_t ret[2]) {
+    const qpc_topology *t = qpc_mesh_topology(mesh);
     int32_t at = t->edge_triangle_start[edge];
     if (t->edge_triangle_start[edge + 1] - at != 2) return false;
     for (int k = 0; k < 2; k++) {
@@ -76,7 +76,7 @@ static qpc_status fill(qpc_cloth_springs *s, const qpc_mesh *mesh, double scale,
     }
     s->stretch_count = s->count;
     for (int32_t e = 0; e < t->edge_count && bending > 0.0; e++) {
-        if (!across(mesh, t, e, ends)) continue;
+        if (!qpc_cloth_across(mesh, e, ends)) continue;
         qpc_status st = add(s, mesh, scale, ends, bending, err);
         if (st != QPC_OK) return st;
     }
@@ -88,7 +88,7 @@ qpc_status qpc_cloth_springs_make(const qpc_mesh *mesh, double scale, const doub
     const qpc_topology *t = qpc_mesh_topology(mesh);
     int32_t ends[2];
     size_t most = (size_t)t->edge_count;
-    for (int32_t e = 0; e < t->edge_count && bending > 0.0; e++) most += across(mesh, t, e, ends);
+    for (int32_t e = 0; e < t->edge_count && bending > 0.0; e++) most += qpc_cloth_across(mesh, e, ends);
     if (most > INT32_MAX / 8) return qpc_fail(err, QPC_ERR_LIMIT, "%zu springs are too many", most);
     qpc_cloth_springs s = {0};
     s.node = qpc_alloc_array(most + 1, sizeof *s.node);

@@ -14,6 +14,8 @@
 
 #include "engine/geometry/topology.h"
 
+#include <stdbool.h>
+
 typedef struct qpc_cloth_springs { // of one body: stretch springs in the order of edges, then bending ones
     int32_t count, stretch_count;
     int32_t *node, *other; // (count) node < other, from 0; NULL: s and s + 1, as in a cable
@@ -26,6 +28,8 @@ typedef struct qpc_cloth_springs { // of one body: stretch springs in the order 
 qpc_status qpc_cloth_springs_make(const qpc_mesh *mesh, double scale, const double *stiffness, double membrane,
                                   double bending, qpc_cloth_springs *ret, qpc_error *err);
 void qpc_cloth_springs_fini(qpc_cloth_springs *springs);
+/// The two vertices opposite an inner edge, the lower first; false if there are not two.
+bool qpc_cloth_across(const qpc_mesh *mesh, int32_t edge, int32_t ret[2]);
 /// Area that each vertex stands for, a third of each of its triangles, (vertices) m2; *ret_all: of the mesh.
 void qpc_cloth_areas(const qpc_mesh *mesh, double scale, double *ret, double *ret_all);
 

@@ -1,6 +1,7 @@
 /// What a QP of the step is made of: K and b at a linearisation point, rows of contacts and strain limits,
 /// and multipliers carried from one solve to the next by the keys of rows.
 #include "engine/world/attempt.h"
+#include "engine/world/sheets.h"
 
 #include <string.h>
 
@@ -61,7 +62,7 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
         double lambda = w->warm_lambda[i] * h / w->warm_h;
         if (!(length > 0.0)) continue;
         // Multipliers of rows that contradict run away; a bound keeps them from burying K in round-off.
-        double own = w->mass[w->spring_node[s]] + h * h * w->stiffness[s];
+        double own = w->mass[w->spring_node[s]] + h * h * (w->base != NULL ? w->base : w->stiffness)[s];
         double c = fmin(h * lambda / length, CURVATURE_MOST * own), m[3] = {n.x, n.y, n.z}; // adds c (I - nn'), and h^2 H u likewise
         double add[3][3];
         for (int32_t a = 0; a < 3; a++)
@@ -86,9 +87,11 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
     if (implicit) {
         memset(w->Hu, 0, (size_t)n * sizeof(double));
         qpc_springs_linearise(&w->springs, x, u, h, &w->sys, w->f, w->Hu);
+        qpc_sheets_linearise(w, x, u, h, &w->sys, w->f, w->Hu);
         if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
     } else {
         qpc_springs_force(&w->springs, x, w->f);
+        qpc_sheets_linearise(w, x, NULL, 0.0, NULL, w->f, NULL);
     }
     for (int32_t i = 0; i < w->free_count; i++) {
         double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};

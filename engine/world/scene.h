@@ -4,6 +4,7 @@
 
 #include "engine/collision/detect.h"
 #include "engine/dynamics/cloth.h"
+#include "engine/dynamics/shell.h"
 #include "engine/engine.h"
 #include "engine/solver/friction.h"
 #include "engine/solver/impact.h"
@@ -43,6 +44,8 @@ typedef struct qpc_body_def {
     double *velocities;     // (n x 3) m/s
     double *masses;         // (n) kg
     qpc_cloth_springs springs; // cable: n - 1 in a row, ends left out
+    qpc_shell_rest sheet;   // cloth: no triangles, unless it is a thin sheet and springs have no stiffness of their own
+    double sheet_mu, sheet_lambda, sheet_rigidity; // N/m, N/m, J
     double self_exclusion;  // m, < 0: the default
     // cloth, static, kinematic
     qpc_mesh *mesh;         // a reference of its own

@@ -19,6 +19,7 @@ static const char *const KINEMATIC_KEYS[] = {"kind",     "name",  "mesh",     "r
 static const char *const CLOTH_KEYS[] = {"kind",      "name",               "mesh",              "radius",   "position",
                                          "rotation",  "scale",              "nodes",             "mass",     "area_density",
                                          "stiffness", "membrane_stiffness", "bending_stiffness", "velocity", "self_exclusion",
+                                         "young",     "poisson",            "thickness",         "bending_rigidity",
                                          "material",  NULL};
 static const char *const MESH_KEYS[] = {"sha256", NULL};
 static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", NULL};
@@ -262,15 +263,60 @@ static qpc_status read_cloth_mass(const qpc_value *map, const char *where, qpc_b
     return QPC_OK;
 }
 
+/// A thin sheet. The springs, without stiffness, are what limits and the pattern of K go by; what they would have as springs
+/// of this membrane is the base of limits that give way.
+static qpc_status read_sheet(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
+    static const char *const of_springs[] = {"stiffness", "membrane_stiffness", "bending_stiffness"};
+    char path[MAX_PATH];
+    double young, poisson = 0.3, thickness = 2.0 * body->radius;
+    const qpc_value *v;
+    qpc_error why = {0};
+    for (int i = 0; i < 3; i++)
+        if (qpc_map_get(map, of_springs[i]) != NULL)
+            return qpc_fail_at(err, QPC_ERR_INVALID, where, "give young or %s, not both: a sheet has its stiffness from young, "
+                               "poisson and thickness", of_springs[i]);
+    qpc_path_join(path, where, "young");
+    qpc_status st = qpc_read_positive(qpc_map_get(map, "young"), path, &young, err);
+    if (st == QPC_OK && (v = qpc_map_get(map, "poisson")) != NULL) {
+        qpc_path_join(path, where, "poisson");
+        st = qpc_read_real(v, path, -0.99, 0.99, &poisson, err);
+    }
+    if (st == QPC_OK && (v = qpc_map_get(map, "thickness")) != NULL) {
+        qpc_path_join(path, where, "thickness");
+        st = qpc_read_positive(v, path, &thickness, err);
+    }
+    if (st != QPC_OK) return st;
+    st = qpc_shell_moduli(young, poisson, thickness, &body->sheet_mu, &body->sheet_lambda, &body->sheet_rigidity, &why);
+    if (st != QPC_OK) return qpc_fail_at(err, st, where, "%s", why.message);
+    if ((v = qpc_map_get(map, "bending_rigidity")) != NULL) {
+        qpc_path_join(path, where, "bending_rigidity");
+        if ((st = qpc_read_real(v, path, 0.0, QPC_SCENE_MAX_NUMBER, &body->sheet_rigidity, err)) != QPC_OK) return st;
+    }
+    double limit = 2.0 * body->sheet_mu + fabs(body->sheet_lambda);
+    if (!(limit <= QPC_SCENE_MAX_NUMBER) || !(body->sheet_rigidity <= QPC_SCENE_MAX_NUMBER))
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "young times thickness is %g N/m, at most %g", young * thickness, QPC_SCENE_MAX_NUMBER);
+    qpc_path_join(path, where, "mesh");
+    st = qpc_shell_rest_make(body->mesh, body->scale, poisson, &body->sheet, &why);
+    if (st == QPC_OK) st = qpc_cloth_springs_make(body->mesh, body->scale, NULL, young * thickness, 1.0, &body->springs, &why);
+    if (st != QPC_OK) return qpc_fail_at(err, st, path, "%s", why.message);
+    for (int32_t s = body->springs.stretch_count; s < body->springs.count; s++) body->springs.stiffness[s] = 0.0;
+    return QPC_OK;
+}
+
 static qpc_status read_cloth_springs(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
     char path[MAX_PATH];
     const qpc_value *k = qpc_map_get(map, "stiffness"), *membrane = qpc_map_get(map, "membrane_stiffness");
     const qpc_value *bending = qpc_map_get(map, "bending_stiffness");
+    if (qpc_map_get(map, "young") != NULL) return read_sheet(map, where, body, err);
+    static const char *const of_sheets[] = {"poisson", "thickness", "bending_rigidity"};
+    for (int i = 0; i < 3; i++)
+        if (qpc_map_get(map, of_sheets[i]) != NULL)
+            return qpc_fail_at(err, QPC_ERR_INVALID, where, "%s goes with young: cloth of springs has none", of_sheets[i]);
     double bend = 0.0, tension = 0.0, *given = NULL;
     qpc_status st = QPC_OK;
     if ((k == NULL) == (membrane == NULL))
         return qpc_fail_at(err, QPC_ERR_INVALID, where,
-                           "give stiffness (N/m per spring along an edge) or membrane_stiffness (E times thickness, N/m)");
+                           "give young (Pa), stiffness (N/m per spring along an edge) or membrane_stiffness (E times thickness, N/m)");
     if (bending != NULL) {
         qpc_path_join(path, where, "bending_stiffness");
         if ((st = qpc_read_real(bending, path, 0.0, QPC_SCENE_MAX_NUMBER, &bend, err)) != QPC_OK) return st;
@@ -344,6 +390,7 @@ void qpc_body_def_fini(qpc_body_def *body) {
     qpc_free(body->velocities);
     qpc_free(body->masses);
     qpc_cloth_springs_fini(&body->springs);
+    qpc_shell_rest_fini(&body->sheet);
     qpc_mesh_unref(body->mesh);
     memset(body, 0, sizeof *body);
 }

@@ -2,6 +2,7 @@
 ///
 /// Runs on the worker in the world.
 #include "engine/world/attempt.h"
+#include "engine/world/sheets.h"
 
 #include <string.h>
 
@@ -47,7 +48,8 @@ static double energy_of(const qpc_world *w, const qpc_body *body, const double *
         part.least += body->first_spring;
         part.most += body->first_spring;
     }
-    return sum + qpc_springs_energy(&part, x) + qpc_springs_limit_energy(&part, x, false);
+    if (part.base != NULL) part.base += body->first_spring;
+    return sum + qpc_sheets_energy_of(w, (int32_t)(body - w->bodies), x) + qpc_springs_energy(&part, x) + qpc_springs_limit_energy(&part, x, false);
 }
 
 static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {

@@ -1,6 +1,7 @@
 /// Worlds: making one from a scene, reading it, controlling it, and the hash of its state. The step
 /// itself is in step.c. Everything a step touches is allocated here, once.
 #include "engine/dynamics/factor.h"
+#include "engine/world/sheets.h"
 #include "engine/world/world.h"
 
 #include <float.h>
@@ -17,7 +18,7 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, do
         kinetic += 0.5 * w->mass[i] * v3_norm2(v3_load(v + 3 * i));
         potential -= w->mass[i] * v3_dot(w->gravity, v3_load(x + 3 * i));
     }
-    double elastic = qpc_springs_energy(&w->springs, x) + qpc_springs_limit_energy(&w->springs, x, false);
+    double elastic = qpc_springs_energy(&w->springs, x) + qpc_springs_limit_energy(&w->springs, x, false) + qpc_sheets_energy(w, x);
     if (ret_kinetic != NULL) *ret_kinetic = kinetic;
     if (ret_potential != NULL) *ret_potential = potential;
     if (ret_elastic != NULL) *ret_elastic = elastic;
@@ -116,12 +117,13 @@ void qpc_world_destroy(qpc_world *w) {
     qpc_hash64_destroy(w->hasher);
     void *arrays[] = {w->bodies,      w->x,           w->v,           w->mass,        w->force,       w->x1,
                       w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
-                      w->stiffness,   w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
+                      w->stiffness,   w->base,        w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
                       w->warm_key,    w->warm_lambda, w->contact_info, w->conflict_info, w->limit_on, w->giving,
                       w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block,
                       w->laws,       w->mass_floor};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
+    qpc_sheets_fini(w);
     qpc_value_fini(&w->scene);
     qpc_free(w);
 }
@@ -131,13 +133,14 @@ static double *doubles(int64_t count) { return qpc_calloc((size_t)(count > 0 ? c
 /// Numbers of nodes, then the arrays over them.
 static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
     int64_t free_nodes = 0, driven = 0, all = 0, springs = 0;
-    bool cloth = false;
+    bool cloth = false, sheets = false;
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
         all += body->node_count;
         springs += body->springs.count;
         if (body->motion == QPC_DYNAMIC) free_nodes += body->node_count;
         cloth = cloth || (body->motion == QPC_DYNAMIC && body->mesh != NULL);
+        sheets = sheets || body->sheet.count > 0;
         if (body->motion == QPC_KINEMATIC) driven += body->node_count;
     }
     w->node_count = (int32_t)all;
@@ -154,6 +157,7 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     ok = ok && (w->mass = doubles(all)) && (w->force = doubles(m)) && (w->b = doubles(m)) && (w->f = doubles(m));
     ok = ok && (w->Hu = doubles(m)) && (w->dv = doubles(m)) && (w->dv_try = doubles(m)) && (w->dv_best = doubles(m));
     ok = ok && (w->stiffness = doubles(springs)) && (w->rest_length = doubles(springs)) && (w->tension = doubles(springs));
+    ok = ok && (!sheets || (w->base = doubles(springs)));
     ok = ok && (w->spring_min = doubles(springs)) && (w->spring_max = doubles(springs)) && (w->limit_force = doubles(springs));
     ok = ok && (w->reactions = doubles(3 * (int64_t)w->pin_count));
     ok = ok && (w->row_dof = qpc_calloc((size_t)all + 1, sizeof *w->row_dof));
@@ -183,7 +187,8 @@ static void place_particles(qpc_world *w, qpc_body *body, const qpc_body_def *de
         bool row = def->springs.node == NULL; // a cable
         w->spring_node[*spring] = body->first_node + (row ? s : def->springs.node[s]);
         if (w->spring_other != NULL) w->spring_other[*spring] = body->first_node + (row ? s + 1 : def->springs.other[s]);
-        w->stiffness[*spring] = def->springs.stiffness[s];
+        w->stiffness[*spring] = def->sheet.count > 0 ? 0.0 : def->springs.stiffness[s];
+        if (w->base != NULL) w->base[*spring] = def->springs.stiffness[s];
         w->rest_length[*spring] = def->springs.rest_length[s];
         w->spring_max[*spring] = HUGE_VAL;
     }
@@ -238,6 +243,7 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
         }
     w->springs.node = w->spring_node;
     w->springs.stiffness = w->stiffness;
+    w->springs.base = w->base;
     w->springs.rest_length = w->rest_length;
     w->springs.other = w->spring_other;
     w->springs.place = w->spring_place;
@@ -418,6 +424,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
     if ((st = make_system(w, err)) != QPC_OK) return st;
+    if ((st = qpc_sheets_make(w, def, err)) != QPC_OK) return st;
     if ((st = make_inertia(w, err)) != QPC_OK) return st;
     if ((st = make_floor(w, err)) != QPC_OK) return st;
     if ((st = make_detector(w, def, err)) != QPC_OK) return st;
@@ -460,7 +467,7 @@ size_t qpc_world_memory(const qpc_world *w) {
     qpc_linsys_values(&w->sys, &entries);
     if (w->sys.kind == QPC_LINSYS_BAND) entries = 0; // in per_free
     double factor = w->sys.sparse != NULL ? qpc_factor_entries(w->sys.sparse) : 0.0;
-    return sizeof *w + (size_t)w->springs.count * per_spring + (size_t)entries * 32 + (size_t)factor * 12 +
+    return sizeof *w + qpc_sheets_memory(w) + (size_t)w->springs.count * per_spring + (size_t)entries * 32 + (size_t)factor * 12 +
            (size_t)w->node_count * per_node + (size_t)w->free_count * per_free + w->arena.high_water +
            (size_t)w->rows.nnz_capacity * 12 + (size_t)w->rows.m_capacity * 48 +
            (size_t)(w->near.capacity + w->probe.capacity + w->held.capacity) * sizeof(qpc_contact);

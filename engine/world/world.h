@@ -98,8 +98,11 @@ struct qpc_world {
 
     // springs and strain limits
     qpc_springs springs;
+    struct qpc_sheet *sheets; // cloth that is no springs; see sheets.h
+    int32_t sheet_count;
     int32_t *spring_node, *spring_other, *spring_place; // the last two: NULL without cloth
-    double *stiffness, *rest_length, *spring_min, *spring_max; // m; 0 and infinity: none
+    double *stiffness, *base; // N/m; base: springs.base, NULL without sheets
+    double *rest_length, *spring_min, *spring_max; // m; 0 and infinity: none
     bool any_limit;
     double *tension, *limit_force;
 

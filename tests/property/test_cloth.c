@@ -452,7 +452,7 @@ static void scenes_that_say_too_little_or_too_much_are_refused(void **state) {
     (void)state;
     refused(CLOTH(", 'radius': 0.01, 'membrane_stiffness': 1"), "bodies[0]: give mass");
     refused(CLOTH(", 'radius': 0.01, 'membrane_stiffness': 1, 'mass': 1, 'area_density': 1"), "bodies[0]: give mass");
-    refused(CLOTH(", 'radius': 0.01, 'mass': 1"), "bodies[0]: give stiffness");
+    refused(CLOTH(", 'radius': 0.01, 'mass': 1"), "bodies[0]: give young (Pa), stiffness");
     refused(CLOTH(", 'radius': 0.01, 'mass': 1, 'stiffness': [1, 2]"), "bodies[0].stiffness: has 2 numbers; wanted one for all or 16");
     refused(CLOTH(", 'radius': 0.01, 'mass': [1, 2], 'stiffness': 1"), "bodies[0].mass: has 2 numbers");
     refused(CLOTH(", 'radius': 0, 'mass': 1, 'stiffness': 1"), "bodies[0].radius");

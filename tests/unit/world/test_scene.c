@@ -3,6 +3,9 @@
 
 #include "tests/support/faults.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static void refused(const char *text, qpc_status status, const char *message) {
     qpc_world *w = NULL;
     qpc_error err = {0};
@@ -183,12 +186,14 @@ static void creation_survives_every_failing_allocation(void **state) {
     qpc_mesh_unref(mesh);
 }
 
-static void cloth_survives_every_failing_allocation(void **state) {
-    (void)state;
+/// Springs or a sheet.
+static void cloth_survives(const char *stiffness) {
     qpc_mesh *mesh = floor_mesh();
-    qpc_value scene = scene_of("{'bodies':[" CABLE ", {'kind':'cloth','name':'f','mesh':{'sha256':'@'},'position':[0,-1,0],'radius':0.01,"
-                               "'mass':1,'membrane_stiffness':100,'bending_stiffness':1}," FLOOR "],'constraints':[{'kind':'fixed',"
-                               "'body':'f','nodes':[0]},{'kind':'strain-limit','body':'f','max':1.1}]}", mesh);
+    char text[2048];
+    (void)snprintf(text, sizeof text, "{'bodies':[" CABLE ", {'kind':'cloth','name':'f','mesh':{'sha256':'@'},'position':[0,-1,0],"
+                   "'radius':0.01,'mass':1,%s}, " FLOOR "],'constraints':[{'kind':'fixed','body':'f','nodes':[0]},"
+                   "{'kind':'strain-limit','body':'f','max':1.1}]}", stiffness);
+    qpc_value scene = scene_of(text, mesh);
     qpc_world_env env = {.user = mesh, .mesh_lookup = lookup};
     QPC_FAULTS(f) {
         qpc_world *w = NULL;
@@ -212,6 +217,43 @@ static void cloth_survives_every_failing_allocation(void **state) {
     qpc_mesh_unref(mesh);
 }
 
+static void cloth_survives_every_failing_allocation(void **state) {
+    (void)state;
+    cloth_survives("'membrane_stiffness':100,'bending_stiffness':1");
+    cloth_survives("'young':1e5,'poisson':0.2,'thickness':0.001");
+}
+
+static void a_sheet_says_what_is_wrong_with_it(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys, *message;
+    } cases[] = {
+        {"'young':1e5,'stiffness':10", "bodies[0]: give young or stiffness, not both"},
+        {"'young':1e5,'bending_stiffness':10", "bodies[0]: give young or bending_stiffness, not both"},
+        {"'membrane_stiffness':1e5,'poisson':0.1", "bodies[0]: poisson goes with young"},
+        {"'young':0", "bodies[0].young"},
+        {"'young':1e5,'poisson':1", "bodies[0].poisson"},
+        {"'young':1e5,'thickness':-1", "bodies[0].thickness"},
+        {"'young':1e5,'bending_rigidity':-1", "bodies[0].bending_rigidity"},
+        {"'young':1e30,'thickness':1e9", "young times thickness"},
+        {"'bending_stiffness':1", "bodies[0]: give young (Pa), stiffness"},
+    };
+    qpc_mesh *mesh = floor_mesh();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        qpc_world *w = NULL;
+        qpc_error err = {0};
+        (void)snprintf(text, sizeof text, "{'bodies':[{'kind':'cloth','mesh':{'sha256':'@'},'radius':0.01,'mass':1,%s}]}", cases[i].keys);
+        qpc_value scene = scene_of(text, mesh);
+        qpc_world_env env = {.user = mesh, .mesh_lookup = lookup};
+        assert_int_equal(qpc_world_create(&scene, &env, &w, NULL, &err), QPC_ERR_INVALID);
+        if (strstr(err.message, cases[i].message) == NULL) print_error("%s: %s\n", cases[i].keys, err.message);
+        assert_non_null(strstr(err.message, cases[i].message));
+        qpc_value_fini(&scene);
+    }
+    qpc_mesh_unref(mesh);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scene_gives_its_bodies_in_order),
@@ -224,6 +266,7 @@ int main(void) {
         cmocka_unit_test(the_scene_hash_sees_what_changes_bits_and_nothing_else),
         cmocka_unit_test(creation_survives_every_failing_allocation),
         cmocka_unit_test(cloth_survives_every_failing_allocation),
+        cmocka_unit_test(a_sheet_says_what_is_wrong_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
