@@ -37,7 +37,7 @@ qpc_status qpc_sheets_create(const qpc_detector *det, const double *x, qpc_sheet
     for (int32_t i = 0; i < det->mesh_count && status == QPC_OK; i++) {
         const qpc_mesh_part *m = &det->meshes[i];
         defs[i] = (qpc_broad_surface){
-            .motion = m->motion, .first_node = m->first_node, .mesh = m->mesh, .radius = m->radius};
+            .motion = m->rigid ? QPC_RIGID : m->motion, .first_node = m->first_node, .mesh = m->mesh, .radius = m->radius};
     }
     if (status == QPC_OK)
         status =

@@ -20,18 +20,24 @@ enum {
     GENTLE_PASSES = 12,      // of a gentle attempt, whatever the scene says
 };
 
-/// x1 = x + h (v + dv) for free nodes; driven and pinned ones are there already.
-static void place_end(qpc_world *w, double h, const double *dv) {
+/// x1 = x + h (v + dv) for free nodes.
+static void place_nodes(qpc_world *w, double h, const double *dv) {
     for (int32_t i = 0; i < w->free_count; i++) {
         if (w->row_dof[i] < 0) continue;
         for (int32_t a = 3 * i; a < 3 * i + 3; a++) w->x1[a] = w->x[a] + h * (w->v[a] + dv[a]);
     }
 }
 
+/// The same, and vertices of rigid bodies; driven and pinned nodes are there already.
+static void place_end(qpc_world *w, double h, const double *dv) {
+    place_nodes(w, h, dv);
+    qpc_rigid_place_ends(w, h, dv);
+}
+
 /// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
-    place_end(w, h, dv);
-    double phi = qpc_springs_energy(&w->springs, w->x1) + qpc_springs_limit_energy(&w->springs, w->x1, true);
+    place_nodes(w, h, dv);
+    double phi = qpc_rigid_potential(w, h, dv) + qpc_springs_energy(&w->springs, w->x1) + qpc_springs_limit_energy(&w->springs, w->x1, true);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
         phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));
@@ -55,7 +61,7 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
 /// velocities that the part `most` would be, and whether the whole way was gone. The largest one of cables; the root mean
 /// square with cloth, where a few of thousands of nodes always are at an edge of something.
 static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
-    int32_t n = 3 * w->free_count;
+    int32_t n = 3 * w->block_count;
     double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv) + qpc_rub_potential(&w->rub, w->dv);
     double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
     double alpha = most;
@@ -66,11 +72,16 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
         if (tried <= merit + 1e-12 * scale) break;
     }
     double change = 0.0;
+    int32_t nodes = 3 * w->free_count;
     if (qpc_has_cloth(w)) {
-        for (int32_t k = 0; k < n; k++) change += (w->dv_best[k] - w->dv[k]) * (w->dv_best[k] - w->dv[k]);
-        change = sqrt(change / n);
+        for (int32_t k = 0; k < nodes; k++) change += (w->dv_best[k] - w->dv[k]) * (w->dv_best[k] - w->dv[k]);
+        change = sqrt(change / nodes);
     } else
-        for (int32_t k = 0; k < n; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
+        for (int32_t k = 0; k < nodes; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
+    for (int32_t i = 0; i < w->rigid_count; i++) { // the fastest point of each
+        const double *to = w->dv_best + w->rigids[i].dof, *from = w->dv + w->rigids[i].dof;
+        change = fmax(change, qpc_rigid_speed(&w->rigids[i], v3_sub(v3_load(to), v3_load(from)), v3_sub(v3_load(to + 3), v3_load(from + 3))));
+    }
     memcpy(w->dv, w->dv_best, (size_t)n * sizeof(double));
     *ret_full = alpha == 1.0;
     return change;
@@ -83,6 +94,7 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
 static qpc_status make_rows(qpc_world *w, qpc_trial *t, const double *x_strain, qpc_error *err) {
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_step_clear_rows(w);
+    qpc_rigid_linearise(w, t->h);
     qpc_status st = qpc_step_add_strain_rows(w, t, x_strain, err);
     if (st == QPC_OK && !t->cautious) st = qpc_step_merge_predicted(w, err);
     if (st == QPC_OK) st = t->cautious ? qpc_step_add_near_rows(w, t, err) : qpc_step_add_predicted_rows(w, t->h, err);
@@ -105,12 +117,13 @@ static qpc_status detect_near(qpc_world *w, const double *x, qpc_contacts *ret, 
 static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_status st;
     if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
+    memset(w->dv, 0, 3 * (size_t)w->block_count * sizeof(double));
     if (t->cautious) {
+        qpc_rigid_place_ends(w, t->h, w->dv); // what rows are linearised at
         st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
         w->near_valid = st == QPC_OK;
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
-        memset(w->dv, 0, 3 * (size_t)w->free_count * sizeof(double));
         place_end(w, t->h, w->dv);
         st = detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
@@ -156,7 +169,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     }
     if (full && tight) return QPC_OK;
     // The last step was shortened: the answer is the QP's, the energy test judges it.
-    if (!full) memcpy(w->dv, w->dv_try, (size_t)w->free_count * 3 * sizeof(double));
+    if (!full) memcpy(w->dv, w->dv_try, (size_t)w->block_count * 3 * sizeof(double));
     qpc_status st = tight || t->exhausted ? QPC_OK : qpc_step_solve(w, t, w->dv, w->dv, err);
     if (st == QPC_OK && !t->contradiction) place_end(w, t->h, w->dv);
     return st;
@@ -167,6 +180,10 @@ static bool same_row(const qpc_contact *a, const qpc_contact *b) {
     for (int k = 0; k < 4; k++)
         if (a->node[k] != b->node[k] || fabs(a->weight[k] - b->weight[k]) > 1e-8) return false;
     return true;
+}
+
+static bool is_of_rigid(const qpc_world *w, const qpc_contact *c) {
+    return w->bodies[c->surface[0]].motion == QPC_RIGID || w->bodies[c->surface[1]].motion == QPC_RIGID;
 }
 
 /// Append rows for hits that have none yet; the number added.
@@ -184,6 +201,13 @@ static qpc_status add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
         while (from < before && list[from].key < hit->key) from++;
         for (int32_t k = from; k < before && list[k].key == hit->key && !known; k++)
             known = same_row(hit, &w->impacts.data[list[k].item]);
+        if (is_of_rigid(w, hit)) { // along arcs: the same row says more where it is linearised anew
+            t->renew = true;
+            if (known) {
+                ++*ret_added;
+                continue;
+            }
+        }
         if (known) continue;
         if (!qpc_array_push(&w->impacts, *hit)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
         st = qpc_step_add_impact_row(w, t, hit, err);
@@ -220,7 +244,7 @@ static bool limits_hold(const qpc_world *w) {
 /// The QP with hits in it. If they contradict once more, or nearly do, so that the answer runs away, the motion and its
 /// multipliers stay what they were: hits of that would be rows that nothing needs.
 static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    size_t n = 3 * (size_t)w->free_count * sizeof(double), m = (size_t)w->rows.m * sizeof(double);
+    size_t n = 3 * (size_t)w->block_count * sizeof(double), m = (size_t)w->rows.m * sizeof(double);
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     double *lambda = qpc_arena_alloc(&w->arena, m);
     if (lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", w->rows.m);
@@ -236,6 +260,16 @@ static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
         memcpy(w->dv, w->dv_try, n);
         memcpy(w->rows.lambda, lambda, m);
     }
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}
+
+/// Every row again where the motion is by now: those of rigid bodies are good for poses near the one they were made at only.
+static qpc_status renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    w->probe.count = 0; // its hits are in the list of impacts
+    t->renew = false;
+    qpc_status st = make_rows(w, t, w->x1, err);
     qpc_arena_rewind(&w->arena, mark);
     return st;
 }
@@ -257,6 +291,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
+        if (t->renew && (st = renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
         if ((st = solve_hits(w, t, err)) != QPC_OK || t->contradiction) return st;
         place_end(w, t->h, w->dv);

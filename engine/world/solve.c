@@ -53,7 +53,7 @@ static qpc_status solve_rows(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, c
 
 /// Nothing is left of the budget: the motion that the multipliers at hand lead to.
 static qpc_status take_as_it_is(qpc_world *w, double *dv, qpc_solver_report *report, qpc_error *err) {
-    int32_t n = 3 * w->free_count;
+    int32_t n = 3 * w->block_count;
     double *load = qpc_arena_array(&w->arena, (size_t)n, sizeof *load);
     if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d unknowns", n);
     qpc_status st = qpc_linsys_ensure(&w->sys, err);
@@ -267,7 +267,7 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     if (t->relaxed && report.outcome != QPC_OUTCOME_OPTIMAL) t->last_pass = true;
     note_budget(w, t);
     t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
-    for (int32_t i = 0; i < 3 * w->free_count; i++)
+    for (int32_t i = 0; i < 3 * w->block_count; i++)
         if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);
     qpc_lap(&since, &w->report->ns_solve);
     if (w->rubs && (st = qpc_step_keep_friction(w, err)) != QPC_OK) return st;
