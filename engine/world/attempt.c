@@ -14,6 +14,7 @@ static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; se
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
+static const double MOST_SWERVE = 20.0;      // separations around that are looked at
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
@@ -324,6 +325,22 @@ static qpc_status accept(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err)
     return st;
 }
 
+/// Vertices of rigid bodies go along arcs, and what was tested are their chords. Both bodies of a pair swerve by less than
+/// the distance that the chords keep, or nothing is that near (TR20): else the motion is one for smaller steps.
+static qpc_status test_swerve(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err) {
+    double swerve = w->rigid_count > 0 ? qpc_rigid_swerve(w, t->h) : 0.0;
+    t->swerves = false;
+    if (t->impact || t->squeezed || swerve <= (clean ? QPC_PASS_FACTOR : QPC_ACCEPT_FACTOR)) return QPC_OK;
+    t->swerves = swerve > MOST_SWERVE; // nobody looks so far around
+    if (t->swerves) return QPC_OK;
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, swerve, &w->probe, err);
+    for (int32_t i = 0; i < w->probe.count && st == QPC_OK; i++) t->swerves = t->swerves || is_of_rigid(w, &w->probe.data[i]);
+    w->probe.count = 0;
+    qpc_lap(&since, &w->report->ns_detect);
+    return st;
+}
+
 static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
     bool clean = false;
@@ -347,7 +364,8 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (t->contradiction) return QPC_OK;
     t->doubtful = qpc_trial_gains(w, t) && (t->limited || t->relaxed);
     t->given = qpc_step_given(w, t->h);
-    return accept(w, t, clean, err);
+    st = accept(w, t, clean, err);
+    return st == QPC_OK ? test_swerve(w, t, clean, err) : st;
 }
 
 void qpc_trial_count(qpc_world *w, const qpc_trial *t) {

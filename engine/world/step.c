@@ -362,7 +362,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);
     // An unsolved QP that gains energy: the same.
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    if (st == QPC_OK && (t.impact || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
+    if (st == QPC_OK && (t.impact || t.swerves || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
         qpc_trial_count(w, &t);
