@@ -201,6 +201,8 @@ void qpc_motion_release(qpc_world *w);
 /// Largest distance between where something driven is and where its orders would have it, m.
 double qpc_motion_lag(const qpc_world *w);
 
+static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion >= QPC_DYNAMIC; }
+
 // ---- rigids.c: motion of rigid bodies (docs/theory-rigid.md, TR17 to TR21) ----
 /// pose1 and x1 of a body after the part `scale` of a free motion of length h that begins with the kick dv (blocks x 3).
 /// Too fast to follow: x1 is not a number.
@@ -222,7 +224,9 @@ void qpc_rigid_vertex_velocities(const qpc_world *w, const qpc_rigid_state *pose
 double qpc_rigid_swerve(const qpc_world *w, double h);
 /// Speed of its fastest point is no more than this, m/s.
 double qpc_rigid_speed(const qpc_rigid_part *part, qpc_vec3 v, qpc_vec3 turning);
-static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion >= QPC_DYNAMIC; }
+// ---- rigid_sides.c ----
+/// A contact found at x is on the outside of the rigid bodies that it is of; true if it is of none.
+bool qpc_rigid_is_outside(const qpc_world *w, const qpc_contact *c, const double *x);
 
 // ---- proof.c: what is known of a motion ----
 /// Continuous detection of x -> x1 at factor * separation, hits into w->probe; counted in the report. A test at the
