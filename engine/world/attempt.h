@@ -108,7 +108,9 @@ qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err);
 
 // ---- friction.c ----
 qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);
-/// Entries of d . sum w dv of a contact's nodes, columns ascending, arms of rigid bodies as in w->arm; how many.
+/// Arm of the place where a contact's node k, of a rigid body, is touched: w->arm and half of the way to the other side.
+qpc_vec3 qpc_step_arm(const qpc_world *w, const qpc_contact *c, int k);
+/// Entries of d . sum w dv of a contact's nodes, columns ascending, arms of rigid bodies as above; how many.
 enum { QPC_CONTACT_ENTRIES = 24 };
 int32_t qpc_step_entries(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, int32_t *column, double *value);
 /// Tangent rows of the rows that stand, with the impulses of the last solve; count 0: there is no friction.

@@ -28,6 +28,18 @@ static void tangents_of(qpc_vec3 n, qpc_vec3 ret[2]) {
     ret[1] = v3(b, sign + n.y * n.y * a, -n.y);
 }
 
+/// Where the surfaces of the two sides touch, a part of the separation from the nodes along n: friction acts there on both.
+static qpc_vec3 reach_of(const qpc_world *w, const qpc_contact *c, int k) {
+    int split = c->kind == QPC_CONTACT_VT ? 1 : 2;
+    double radius[2] = {w->bodies[c->surface[0]].radius, w->bodies[c->surface[1]].radius}, sum = radius[0] + radius[1];
+    double part = sum > 0.0 ? c->separation / sum : 0.0;
+    return v3_scale(k < split ? -part * radius[0] : part * radius[1], c->n);
+}
+
+qpc_vec3 qpc_step_arm(const qpc_world *w, const qpc_contact *c, int k) {
+    return v3_add(v3_load(w->arm + 3 * c->node[k]), reach_of(w, c, k));
+}
+
 typedef struct turning { // of one rigid body in a tangent row
     int32_t dof;
     qpc_vec3 arm; // weighted
@@ -41,7 +53,7 @@ static int32_t gather_turning(const qpc_world *w, const qpc_contact *c, turning 
         if (d < 0 || c->weight[k] == 0.0) continue;
         while (at < count && ret[at].dof != d) at++;
         if (at == count) ret[count++] = (turning){d, {0.0, 0.0, 0.0}};
-        ret[at].arm = v3_madd(ret[at].arm, c->weight[k], v3_load(w->arm + 3 * c->node[k]));
+        ret[at].arm = v3_madd(ret[at].arm, c->weight[k], qpc_step_arm(w, c, k));
     }
     return count;
 }
@@ -97,6 +109,12 @@ static void push_tangent(qpc_world *w, const qpc_contact *c, qpc_vec3 t) {
     double u0 = 0.0;
     for (int k = 0; k < 4; k++)
         if (c->weight[k] != 0.0) u0 += c->weight[k] * v3_dot(t, v3_load(w->v_frame + 3 * c->node[k]));
+    for (int k = 0; k < 4 && w->rigid_count > 0; k++) { // what a body turned by already moves its surface, too
+        int32_t turn = w->row_turn[c->node[k]];
+        if (turn < 0 || c->weight[k] == 0.0) continue;
+        const qpc_rigid_state *now = &w->pose[(turn / 3 - w->free_count) / 2];
+        u0 += c->weight[k] * v3_dot(t, v3_cross(now->w, reach_of(w, c, k)));
+    }
     int32_t n = qpc_step_entries(w, c, t, rub->column.data + rub->column.count, rub->value.data + rub->value.count);
     rub->column.count += n;
     rub->value.count += n;

@@ -58,7 +58,7 @@ static double rate_along(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, c
         int32_t node = c->node[k];
         if (node >= w->free_count && w->row_dof[node] >= 0) {
             const double *of = u + w->row_dof[node];
-            sum += c->weight[k] * v3_dot(d, v3_add(v3_load(of), v3_cross(v3_load(of + 3), v3_load(w->arm + 3 * node))));
+            sum += c->weight[k] * v3_dot(d, v3_add(v3_load(of), v3_cross(v3_load(of + 3), qpc_step_arm(w, c, k))));
             continue;
         }
         const double *at = node < w->free_count && w->row_dof[node] >= 0 ? u + 3 * node : w->v_frame + 3 * node;
