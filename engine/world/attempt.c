@@ -58,6 +58,17 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
     return sum;
 }
 
+/// The largest change of the velocity of a point of a rigid body, from NULL: 0.
+static double change_of_rigids(const qpc_world *w, const double *to, const double *from) {
+    static const double zero[6];
+    double change = 0.0;
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const double *a = to + w->rigids[i].dof, *b = from != NULL ? from + w->rigids[i].dof : zero;
+        change = fmax(change, qpc_rigid_speed(&w->rigids[i], v3_sub(v3_load(a), v3_load(b)), v3_sub(v3_load(a + 3), v3_load(b + 3))));
+    }
+    return change;
+}
+
 /// Move from dv towards dv_try, by the part `most` or as far below it as the merit falls. Returns the change of
 /// velocities that the part `most` would be, and whether the whole way was gone. The largest one of cables; the root mean
 /// square with cloth, where a few of thousands of nodes always are at an edge of something.
@@ -79,10 +90,7 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
         change = sqrt(change / nodes);
     } else
         for (int32_t k = 0; k < nodes; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
-    for (int32_t i = 0; i < w->rigid_count; i++) { // the fastest point of each
-        const double *to = w->dv_best + w->rigids[i].dof, *from = w->dv + w->rigids[i].dof;
-        change = fmax(change, qpc_rigid_speed(&w->rigids[i], v3_sub(v3_load(to), v3_load(from)), v3_sub(v3_load(to + 3), v3_load(from + 3))));
-    }
+    change = fmax(change, change_of_rigids(w, w->dv_best, w->dv));
     memcpy(w->dv, w->dv_best, (size_t)n * sizeof(double));
     *ret_full = alpha == 1.0;
     return change;
@@ -130,9 +138,13 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
-    t->loose = w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER; // a QP follows
+    bool bodies = w->free_count == 0 && w->rigid_count > 0; // nothing but rigid ones: M stands, and rows are all that can change
+    t->loose = w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER && !bodies; // a QP follows
     if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
     t->loose = false;
+    // Where it led is where rows were made, or there are none.
+    t->settled = bodies && !t->cautious && st == QPC_OK && !t->contradiction &&
+                 (w->rows.m == 0 || change_of_rigids(w, w->dv, NULL) <= NEWTON_TOLERANCE * w->min_separation / t->h);
     if (st == QPC_OK) place_end(w, t->h, w->dv);
     return st;
 }
@@ -146,7 +158,8 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
-    bool tight = t->newton > 0 || w->solver.newton == 0 || t->exhausted; // the answer at hand
+    bool tight = t->newton > 0 || w->solver.newton == 0 || t->exhausted || t->settled; // the answer at hand
+    if (t->settled && !again) return QPC_OK;
     while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);

@@ -24,6 +24,7 @@ typedef struct qpc_trial {
     bool cautious;                  // rows at x and of hits only, see predict()
     bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
     bool last_pass;                 // no further passes
+    bool settled;                   // the first QP is the answer: its rows were made where it led
     bool renew;                     // a rigid body was hit: rows are made anew
     bool swerves;                   // one turns so fast near something that its arcs are not what was tested
     bool loose;                     // the next QP is only a way to another

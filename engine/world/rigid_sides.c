@@ -78,8 +78,16 @@ static qpc_vec3 outward(const qpc_world *w, const qpc_contact *c, int side, cons
     return edge >= 0 ? normal_at_edge(&s, edge) : v3(0.0, 0.0, 0.0);
 }
 
+/// Its two points moved by less, against each other, than they are apart: the side cannot have changed.
+static bool stays(const qpc_world *w, const qpc_contact *c) {
+    qpc_vec3 before = v3_scale(-c->distance, c->n);
+    for (int k = 0; k < 4; k++) before = v3_madd(before, c->weight[k], v3_load(w->x + 3 * (int64_t)c->node[k]));
+    return v3_norm(before) < 0.9 * c->distance;
+}
+
 bool qpc_rigid_is_outside(const qpc_world *w, const qpc_contact *c, const double *x) {
     bool any = false;
+    if (stays(w, c)) return true;
     for (int side = 0; side < 2; side++) {
         if (w->bodies[c->surface[side]].motion != QPC_RIGID) continue;
         any = true;
