@@ -215,6 +215,7 @@ static qpc_status add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
         while (from < before && list[from].key < hit->key) from++;
         for (int32_t k = from; k < before && list[k].key == hit->key && !known; k++)
             known = same_row(hit, &w->impacts.data[list[k].item]);
+        if (is_of_rigid(w, hit) && qpc_rigid_is_beside(w, hit)) continue; // whether it still is one, acceptance decides
         if (is_of_rigid(w, hit)) { // along arcs: the same row says more where it is linearised anew
             t->renew = true;
             if (known) {

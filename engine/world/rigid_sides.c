@@ -9,14 +9,20 @@
 
 static const double TOUCHING = 1e-6; // of the separation: nearer than this there is no direction
 
+static const double FLAT = 1e-8;     // 1 - cos of the angle between faces that are one
+static const double ALONG = 0.999;   // cos of the angle between a direction and the normal that it is taken for
+
 typedef struct surface {
     const qpc_topology *topology;
     const int32_t *triangles;
-    const double *x; // of its first node
+    const double *x, *x1; // of its first node; between them
+    double t;
 } surface;
 
 static qpc_vec3 corner(const surface *s, int32_t triangle, int k) {
-    return v3_load(s->x + 3 * (int64_t)s->triangles[3 * (int64_t)triangle + k % 3]);
+    int64_t at = 3 * (int64_t)s->triangles[3 * (int64_t)triangle + k % 3];
+    qpc_vec3 p = v3_load(s->x + at);
+    return s->t > 0.0 ? v3_madd(v3_scale(1.0 - s->t, p), s->t, v3_load(s->x1 + at)) : p;
 }
 
 /// Unit outward normal, or 0.
@@ -64,14 +70,21 @@ static int32_t edge_between(const qpc_topology *t, int32_t a, int32_t b) {
     return -1;
 }
 
+/// Vertices of the mesh that side i (0) or j (1) of a contact is on; how many.
+static int vertices_of(const qpc_contact *c, int side, int32_t first_node, int32_t vertex[3]) {
+    int split = c->kind == QPC_CONTACT_VT ? 1 : 2, count = 0;
+    for (int k = side == 0 ? 0 : split; k < (side == 0 ? split : 4); k++)
+        if (c->weight[k] != 0.0) vertex[count++] = c->node[k] - first_node;
+    return count;
+}
+
 /// Outward direction at the point of side i (0) or j (1) of a contact: 0 if there is none.
 static qpc_vec3 outward(const qpc_world *w, const qpc_contact *c, int side, const double *x) {
     const qpc_body *body = &w->bodies[c->surface[side]];
-    const surface s = {qpc_mesh_topology(body->mesh), qpc_mesh_elements(body->mesh), x + 3 * (int64_t)body->first_node};
-    int split = c->kind == QPC_CONTACT_VT ? 1 : 2, count = 0;
+    const surface s = {.topology = qpc_mesh_topology(body->mesh), .triangles = qpc_mesh_elements(body->mesh),
+                       .x = x + 3 * (int64_t)body->first_node};
     int32_t vertex[3];
-    for (int k = side == 0 ? 0 : split; k < (side == 0 ? split : 4); k++)
-        if (c->weight[k] != 0.0) vertex[count++] = c->node[k] - body->first_node;
+    int count = vertices_of(c, side, body->first_node, vertex);
     if (count == 3) return normal_of(&s, c->feature[side]);
     if (count == 1) return normal_at_vertex(&s, vertex[0]);
     int32_t edge = count == 2 ? edge_between(s.topology, vertex[0], vertex[1]) : -1;
@@ -96,3 +109,42 @@ bool qpc_rigid_is_outside(const qpc_world *w, const qpc_contact *c, const double
     }
     return !any || c->distance > TOUCHING * c->separation;
 }
+
+/// All triangles at an edge lie in one plane, if there are two at least; their normal then.
+static bool is_flat(const surface *s, int32_t edge, qpc_vec3 *normal, int *triangles) {
+    for (int32_t i = s->topology->edge_triangle_start[edge]; i < s->topology->edge_triangle_start[edge + 1]; i++) {
+        qpc_vec3 n = normal_of(s, s->topology->edge_triangle[i]);
+        if (*triangles == 0) *normal = n;
+        if (fabs(v3_dot(n, *normal)) < 1.0 - FLAT) return false;
+        ++*triangles;
+    }
+    return true;
+}
+
+/// A side of a hit is an edge or vertex within a flat part of a mesh, and the direction is not its normal.
+static bool is_beside(const qpc_world *w, const qpc_contact *c, int side) {
+    const qpc_body *body = &w->bodies[c->surface[side]];
+    int32_t vertex[3];
+    qpc_vec3 normal = v3(0.0, 0.0, 0.0);
+    if (body->mesh == NULL) return false;
+    const qpc_topology *t = qpc_mesh_topology(body->mesh);
+    int64_t first = 3 * (int64_t)body->first_node;
+    const surface s = {.topology = t, .triangles = qpc_mesh_elements(body->mesh), .x = w->x + first, .x1 = w->x1 + first,
+                       .t = body->motion == QPC_STATIC ? 0.0 : c->toi};
+    int count = vertices_of(c, side, body->first_node, vertex), triangles = 0;
+    if (count == 2) {
+        int32_t edge = edge_between(t, vertex[0], vertex[1]);
+        if (edge < 0 || !is_flat(&s, edge, &normal, &triangles) || triangles < 2) return false;
+    } else if (count == 1) {
+        int32_t from = t->vertex_edge_start[vertex[0]], end = t->vertex_edge_start[vertex[0] + 1];
+        for (int32_t i = from; i < end; i++) {
+            if (t->edge_triangle_start[t->vertex_edge[i] + 1] - t->edge_triangle_start[t->vertex_edge[i]] < 2) return false; // a rim
+            if (!is_flat(&s, t->vertex_edge[i], &normal, &triangles)) return false;
+        }
+        if (triangles == 0) return false;
+    } else
+        return false;
+    return fabs(v3_dot(c->n, normal)) < ALONG;
+}
+
+bool qpc_rigid_is_beside(const qpc_world *w, const qpc_contact *hit) { return is_beside(w, hit, 0) || is_beside(w, hit, 1); }

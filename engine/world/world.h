@@ -227,6 +227,9 @@ double qpc_rigid_speed(const qpc_rigid_part *part, qpc_vec3 v, qpc_vec3 turning)
 // ---- rigid_sides.c ----
 /// A contact found at x is on the outside of the rigid bodies that it is of; true if it is of none.
 bool qpc_rigid_is_outside(const qpc_world *w, const qpc_contact *c, const double *x);
+/// A hit of x -> x1 with an edge or vertex inside a flat part of a mesh that is not along the normal there: something else is
+/// nearer to that plane, and hit before.
+bool qpc_rigid_is_beside(const qpc_world *w, const qpc_contact *hit);
 
 // ---- proof.c: what is known of a motion ----
 /// Continuous detection of x -> x1 at factor * separation, hits into w->probe; counted in the report. A test at the
