@@ -179,7 +179,80 @@ static void a_box_on_a_slope_slides_above_it(void **state) {
     simulation_end(&sim);
 }
 
+#define GROUND                                                                                     \
+    "{'kind': 'static', 'mesh': {'generate': {'kind': 'box', 'width': 10, 'height': 10, "          \
+    "'depth': 1}}, 'position': [0, 0, -0.5], 'radius': 0.001}"
+static void a_sliding_block_stops_where_it_has_to(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, -10], 'bodies': [" GROUND "," CUBE
+                           "'mass': 2, 'position': [0, 0, 0.052], 'velocity': [2.01, 0, 0]}],"
+                           "'contacts': {'friction': 0.25}}");
+    double from = pose(&sim, 1)->x.x;
+    simulation_step(&sim, 80);
+    assert_true(pose(&sim, 1)->v.x > 0.005);
+    simulation_step(&sim, 20);
+    assert_oracle(pose(&sim, 1)->x.x - from, "block_stopping_distance", 0, 0);
+    assert_true(fabs(pose(&sim, 1)->v.x) < 1e-8);
+    simulation_end(&sim);
+}
+static void a_block_that_starts_on_a_slope_slides_as_it_has_to(void **state) {
+    (void)state;
+    simulation sim;
+    double angle = acos(-1.0) / 6;
+    start_slope(&sim, angle, 0.5);
+    qpc_vec3 from = pose(&sim, 1)->x, down = v3(-cos(angle), -sin(angle), 0);
+    char text[256];
+    (void)snprintf(text, sizeof text, "{'parameters': {'dt': 0.01}, 'forces': [{'body': 1, 'force': [%.17g, %.17g, 0]}]}",
+                   0.1 / 0.01 * down.x, 0.1 / 0.01 * down.y); // an impulse of 0.1 N s on 1 kg
+    simulation_control(&sim, text);
+    simulation_step(&sim, 1);
+    simulation_control(&sim, "{'clear_forces': true}");
+    simulation_step(&sim, 99);
+    double a = 9.81 * (sin(angle) - 0.5 * cos(angle));
+    assert_near(v3_dot(pose(&sim, 1)->v, down) - 0.1, a * 1.0, 1e-7);
+    assert_oracle((v3_dot(pose(&sim, 1)->v, down) - 0.1) / 1.0, "incline_slip", 0, 0);
+    assert_oracle(v3_dot(v3_sub(pose(&sim, 1)->x, from), down), "incline_slip", 1, 0);
+    simulation_end(&sim);
+}
+
 // ---- impacts ----
+
+static void start_landing(simulation *sim, double tilt, double height) {
+    char text[1024];
+    (void)snprintf(text, sizeof text,
+                   "{'dt': 0.001, 'gravity': [0, 0, 0], 'bodies': [" GROUND ",{'kind': 'rigid', 'mesh': {'generate': "
+                   "{'kind': 'box', 'width': 0.4, 'height': 0.3, 'depth': 0.2}}, 'radius': 0.001, 'mass': 2,"
+                   "'position': [0, 0, %g], 'rotation': [%.17g, 0, %.17g, 0], 'velocity': [0, 0, -3]}],"
+                   "'contacts': {'restitution': 0.5}}",
+                   height, cos(tilt / 2), sin(tilt / 2));
+    simulation_start(sim, text);
+}
+static void a_box_lands_on_its_face(void **state) {
+    (void)state;
+    simulation sim;
+    start_landing(&sim, 0, 0.11);
+    simulation_step(&sim, 10);
+    assert_oracle(pose(&sim, 1)->v.z, "box_four_corners", 2, 0);
+    assert_oracle(v3_norm(pose(&sim, 1)->w), "box_four_corners", 2, 1);
+    simulation_end(&sim);
+}
+static void a_box_lands_on_its_edge(void **state) {
+    (void)state;
+    simulation sim;
+    start_landing(&sim, acos(-1.0) / 9, 0.18);
+    int64_t impacts = 0;
+    for (int i = 0; i < 20 && impacts == 0; i++) {
+        simulation_step(&sim, 1);
+        impacts = sim.report.impacts;
+    }
+    // It turns on while what is left of the step goes by: of first order in dt.
+    oracle z = oracle_read("box_edge_landing", 1, 0), turn = oracle_read("box_edge_landing", 2, 1);
+    assert_near(pose(&sim, 1)->v.z, z.value, 0.03);
+    assert_near(pose(&sim, 1)->w.y, turn.value, 0.3);
+    assert_true(fabs(pose(&sim, 1)->w.x) < 1e-6 && fabs(pose(&sim, 1)->w.z) < 1e-6);
+    simulation_end(&sim);
+}
 
 static void boxes_bounce_face_to_face(void **state) {
     (void)state;
@@ -421,6 +494,10 @@ int main(void) {
         cmocka_unit_test(a_stack_of_five_stands_still_for_a_minute),
         cmocka_unit_test(a_box_on_a_slope_sticks_below_the_angle_of_friction),
         cmocka_unit_test(a_box_on_a_slope_slides_above_it),
+        cmocka_unit_test(a_sliding_block_stops_where_it_has_to),
+        cmocka_unit_test(a_block_that_starts_on_a_slope_slides_as_it_has_to),
+        cmocka_unit_test(a_box_lands_on_its_face),
+        cmocka_unit_test(a_box_lands_on_its_edge),
         cmocka_unit_test(boxes_bounce_face_to_face),
         cmocka_unit_test(a_turning_box_that_is_hit_keeps_momentum),
         cmocka_unit_test(a_frictionless_tumble_gains_no_energy),
