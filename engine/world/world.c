@@ -238,37 +238,6 @@ static qpc_status place_solid(qpc_world *w, int32_t index, const qpc_body_def *d
     return QPC_OK;
 }
 
-/// A rigid body: vertices along its principal axes, from its centre.
-static qpc_status place_rigid(qpc_world *w, int32_t index, const qpc_body_def *def, qpc_error *err) {
-    qpc_body *body = &w->bodies[index];
-    const double *vertices = qpc_mesh_vertices(def->mesh);
-    const qpc_inertia *inertia = &def->inertia;
-    qpc_rigid_part *part = &w->rigids[w->rigid_count];
-    qpc_rigid_state *pose = &w->pose[w->rigid_count];
-    body->mesh = qpc_mesh_ref(def->mesh);
-    body->rigid = w->rigid_count++;
-    *part = (qpc_rigid_part){.body = index, .dof = 3 * (w->free_count + 2 * body->rigid), .inertia = {.mass = inertia->mass}};
-    memcpy(part->inertia.moment, inertia->moment, sizeof inertia->moment);
-    body->local = doubles(3 * (int64_t)def->node_count);
-    if (body->local == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the vertices of body %d", index);
-    for (int32_t k = 0; k < def->node_count; k++) {
-        qpc_vec3 arm = v3_sub(v3_scale(def->scale, v3_load(vertices + 3 * k)), inertia->centre);
-        v3_store(body->local + 3 * k, qpc_quat_unrotate(inertia->axes, arm));
-        part->reach = fmax(part->reach, v3_norm(arm));
-    }
-    pose->x = v3_add(def->position, v3_rotate(def->rotation, inertia->centre));
-    qpc_quat_multiply(def->rotation, inertia->axes, pose->q);
-    pose->v = def->velocity;
-    pose->w = def->angular_velocity;
-    qpc_status st = qpc_rigid_check(&part->inertia, pose, err);
-    if (st != QPC_OK) return st;
-    qpc_rigid_place(pose, def->node_count, body->local, w->x + 3 * body->first_node, w->v + 3 * body->first_node);
-    for (int32_t k = 3 * body->first_node; k < 3 * (body->first_node + body->node_count); k++)
-        if (!isfinite(w->x[k]) || fabs(w->x[k]) > 1e15)
-            return qpc_fail(err, QPC_ERR_INVALID, "body %d has a vertex beyond 1e15 m", index);
-    return QPC_OK;
-}
-
 static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
     static const qpc_motion_kind order[] = {QPC_DYNAMIC, QPC_RIGID, QPC_KINEMATIC, QPC_STATIC};
     int32_t node = 0, spring = 0;
@@ -288,7 +257,7 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
             if (from->motion == QPC_DYNAMIC)
                 place_particles(w, body, from, &spring);
             else {
-                qpc_status st = from->motion == QPC_RIGID ? place_rigid(w, i, from, err) : place_solid(w, i, from, err);
+                qpc_status st = from->motion == QPC_RIGID ? qpc_rigid_create(w, i, from, err) : place_solid(w, i, from, err);
                 if (st != QPC_OK) return st;
             }
         }
@@ -386,23 +355,6 @@ static qpc_status find_neighbours(qpc_world *w, qpc_error *err) {
     return QPC_OK;
 }
 
-/// Two blocks of three a rigid body, behind the pattern of the nodes.
-static qpc_status add_rigid_blocks(const qpc_world *w, int32_t **start, int32_t **row, qpc_error *err) {
-    int32_t n = 3 * w->free_count, all = 3 * w->block_count, at = (*start)[n];
-    int64_t entries = (int64_t)at + 12 * (int64_t)w->rigid_count;
-    if (entries > INT32_MAX) return qpc_fail(err, QPC_ERR_LIMIT, "a matrix of %lld entries is too large", (long long)entries);
-    int32_t *columns = qpc_realloc_array(*start, (size_t)all + 1, sizeof *columns);
-    if (columns != NULL) *start = columns;
-    int32_t *rows = qpc_realloc_array(*row, (size_t)entries, sizeof *rows);
-    if (rows != NULL) *row = rows;
-    if (columns == NULL || rows == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d rigid bodies", w->rigid_count);
-    for (int32_t i = n; i < all; i++) {
-        for (int32_t k = i; k < i - i % 3 + 3; k++) rows[at++] = k;
-        columns[i + 1] = at;
-    }
-    return QPC_OK;
-}
-
 /// Half bandwidth of K without cloth. Rigid bodies are not coupled, but K + J'RJ is where they touch: rows of one body, or of one
 /// and the next, have to be within it for the solvers to be fast. Where there is mostly cable, its own.
 static int32_t band_of(const qpc_world *w) {
@@ -416,7 +368,7 @@ static qpc_status make_system(qpc_world *w, qpc_error *err) {
     int32_t *start, *row;
     qpc_status st = qpc_springs_pattern(&w->springs, w->free_count, &start, &row, w->spring_place, err);
     if (st != QPC_OK) return st;
-    if (w->rigid_count > 0) st = add_rigid_blocks(w, &start, &row, err);
+    if (w->rigid_count > 0) st = qpc_rigid_add_pattern(w, &start, &row, err);
     if (st == QPC_OK) st = qpc_linsys_resize_sparse(&w->sys, 3 * w->block_count, start, row, err);
     qpc_free(start);
     qpc_free(row);

@@ -224,6 +224,12 @@ void qpc_rigid_vertex_velocities(const qpc_world *w, const qpc_rigid_state *pose
 double qpc_rigid_swerve(const qpc_world *w, double h);
 /// Speed of its fastest point is no more than this, m/s.
 double qpc_rigid_speed(const qpc_rigid_part *part, qpc_vec3 v, qpc_vec3 turning);
+// ---- rigid_create.c ----
+/// The next rigid body, of that definition: vertices along its principal axes from its centre, its pose and velocities.
+qpc_status qpc_rigid_create(qpc_world *w, int32_t body, const qpc_body_def *def, qpc_error *err);
+/// Two blocks of three for each behind the pattern of K over the nodes; both arrays grow.
+qpc_status qpc_rigid_add_pattern(const qpc_world *w, int32_t **start, int32_t **row, qpc_error *err);
+
 // ---- rigid_sides.c ----
 /// A contact found at x is on the outside of the rigid bodies that it is of; true if it is of none.
 bool qpc_rigid_is_outside(const qpc_world *w, const qpc_contact *c, const double *x);

@@ -1,0 +1,51 @@
+/// Making the rigid bodies of a world from a scene. On the thread that makes the world.
+#include "base/mem.h"
+#include "engine/world/world.h"
+
+/// A rigid body: vertices along its principal axes, from its centre.
+qpc_status qpc_rigid_create(qpc_world *w, int32_t index, const qpc_body_def *def, qpc_error *err) {
+    qpc_body *body = &w->bodies[index];
+    const double *vertices = qpc_mesh_vertices(def->mesh);
+    const qpc_inertia *inertia = &def->inertia;
+    qpc_rigid_part *part = &w->rigids[w->rigid_count];
+    qpc_rigid_state *pose = &w->pose[w->rigid_count];
+    body->mesh = qpc_mesh_ref(def->mesh);
+    body->rigid = w->rigid_count++;
+    *part = (qpc_rigid_part){.body = index, .dof = 3 * (w->free_count + 2 * body->rigid), .inertia = {.mass = inertia->mass}};
+    memcpy(part->inertia.moment, inertia->moment, sizeof inertia->moment);
+    body->local = qpc_alloc_array((size_t)def->node_count, 3 * sizeof *body->local);
+    if (body->local == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the vertices of body %d", index);
+    for (int32_t k = 0; k < def->node_count; k++) {
+        qpc_vec3 arm = v3_sub(v3_scale(def->scale, v3_load(vertices + 3 * k)), inertia->centre);
+        v3_store(body->local + 3 * k, qpc_quat_unrotate(inertia->axes, arm));
+        part->reach = fmax(part->reach, v3_norm(arm));
+    }
+    pose->x = v3_add(def->position, v3_rotate(def->rotation, inertia->centre));
+    qpc_quat_multiply(def->rotation, inertia->axes, pose->q);
+    pose->v = def->velocity;
+    pose->w = def->angular_velocity;
+    qpc_status st = qpc_rigid_check(&part->inertia, pose, err);
+    if (st != QPC_OK) return st;
+    qpc_rigid_place(pose, def->node_count, body->local, w->x + 3 * body->first_node, w->v + 3 * body->first_node);
+    for (int32_t k = 3 * body->first_node; k < 3 * (body->first_node + body->node_count); k++)
+        if (!isfinite(w->x[k]) || fabs(w->x[k]) > 1e15)
+            return qpc_fail(err, QPC_ERR_INVALID, "body %d has a vertex beyond 1e15 m", index);
+    return QPC_OK;
+}
+
+/// Two blocks of three a rigid body, behind the pattern of the nodes.
+qpc_status qpc_rigid_add_pattern(const qpc_world *w, int32_t **start, int32_t **row, qpc_error *err) {
+    int32_t n = 3 * w->free_count, all = 3 * w->block_count, at = (*start)[n];
+    int64_t entries = (int64_t)at + 12 * (int64_t)w->rigid_count;
+    if (entries > INT32_MAX) return qpc_fail(err, QPC_ERR_LIMIT, "a matrix of %lld entries is too large", (long long)entries);
+    int32_t *columns = qpc_realloc_array(*start, (size_t)all + 1, sizeof *columns);
+    if (columns != NULL) *start = columns;
+    int32_t *rows = qpc_realloc_array(*row, (size_t)entries, sizeof *rows);
+    if (rows != NULL) *row = rows;
+    if (columns == NULL || rows == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d rigid bodies", w->rigid_count);
+    for (int32_t i = n; i < all; i++) {
+        for (int32_t k = i; k < i - i % 3 + 3; k++) rows[at++] = k;
+        columns[i + 1] = at;
+    }
+    return QPC_OK;
+}
