@@ -110,9 +110,9 @@ static void push_tangent(qpc_world *w, const qpc_contact *c, qpc_vec3 t) {
     for (int k = 0; k < 4; k++)
         if (c->weight[k] != 0.0) u0 += c->weight[k] * v3_dot(t, v3_load(w->v_frame + 3 * c->node[k]));
     for (int k = 0; k < 4 && w->rigid_count > 0; k++) { // what a body turned by already moves its surface, too
-        int32_t turn = w->row_turn[c->node[k]];
-        if (turn < 0 || c->weight[k] == 0.0) continue;
-        const qpc_rigid_state *now = &w->pose[(turn / 3 - w->free_count) / 2];
+        int side = k < (c->kind == QPC_CONTACT_VT ? 1 : 2) ? 0 : 1;
+        if (w->row_turn[c->node[k]] < 0 || c->weight[k] == 0.0) continue;
+        const qpc_rigid_state *now = &w->pose[w->bodies[c->surface[side]].rigid];
         u0 += c->weight[k] * v3_dot(t, v3_cross(now->w, reach_of(w, c, k)));
     }
     int32_t n = qpc_step_entries(w, c, t, rub->column.data + rub->column.count, rub->value.data + rub->value.count);

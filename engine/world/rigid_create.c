@@ -11,7 +11,7 @@ qpc_status qpc_rigid_create(qpc_world *w, int32_t index, const qpc_body_def *def
     qpc_rigid_state *pose = &w->pose[w->rigid_count];
     body->mesh = qpc_mesh_ref(def->mesh);
     body->rigid = w->rigid_count++;
-    *part = (qpc_rigid_part){.body = index, .dof = 3 * (w->free_count + 2 * body->rigid), .inertia = {.mass = inertia->mass}};
+    *part = (qpc_rigid_part){.body = index, .inertia = {.mass = inertia->mass}};
     memcpy(part->inertia.moment, inertia->moment, sizeof inertia->moment);
     body->local = qpc_alloc_array((size_t)def->node_count, 3 * sizeof *body->local);
     if (body->local == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the vertices of body %d", index);
@@ -31,6 +31,19 @@ qpc_status qpc_rigid_create(qpc_world *w, int32_t index, const qpc_body_def *def
         if (!isfinite(w->x[k]) || fabs(w->x[k]) > 1e15)
             return qpc_fail(err, QPC_ERR_INVALID, "body %d has a vertex beyond 1e15 m", index);
     return QPC_OK;
+}
+
+void qpc_rigid_number(qpc_world *w) {
+    qpc_vec3 up = v3_norm2(w->gravity) > 0.0 ? v3_neg(w->gravity) : v3(0.0, 1.0, 0.0);
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        double height = v3_dot(up, w->pose[i].x);
+        int32_t rank = 0;
+        for (int32_t k = 0; k < w->rigid_count; k++) {
+            double other = v3_dot(up, w->pose[k].x);
+            rank += other < height || (other == height && k < i);
+        }
+        w->rigids[i].dof = 3 * (w->free_count + 2 * rank);
+    }
 }
 
 /// Two blocks of three a rigid body, behind the pattern of the nodes.

@@ -281,6 +281,7 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
     }
     for (int32_t i = 0; i < w->node_count; i++) w->row_dof[i] = i < w->free_count ? 3 * i : -1;
     for (int32_t i = 0; i < w->node_count && w->rigid_count > 0; i++) w->row_turn[i] = -1;
+    qpc_rigid_number(w);
     for (int32_t i = 0; i < w->rigid_count; i++) {
         const qpc_body *body = &w->bodies[w->rigids[i].body];
         for (int32_t k = body->first_node; k < body->first_node + body->node_count; k++) {

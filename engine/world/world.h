@@ -227,6 +227,8 @@ double qpc_rigid_speed(const qpc_rigid_part *part, qpc_vec3 v, qpc_vec3 turning)
 // ---- rigid_create.c ----
 /// The next rigid body, of that definition: vertices along its principal axes from its centre, its pose and velocities.
 qpc_status qpc_rigid_create(qpc_world *w, int32_t body, const qpc_body_def *def, qpc_error *err);
+/// Their unknowns, from the lowest body up: those that lie on each other are next to each other in K.
+void qpc_rigid_number(qpc_world *w);
 /// Two blocks of three for each behind the pattern of K over the nodes; both arrays grow.
 qpc_status qpc_rigid_add_pattern(const qpc_world *w, int32_t **start, int32_t **row, qpc_error *err);
 
