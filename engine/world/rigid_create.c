@@ -1,6 +1,8 @@
-/// Making the rigid bodies of a world from a scene. On the thread that makes the world.
+/// Making the rigid bodies of a world from a scene, and their place in K. On the thread that is in the world.
 #include "base/mem.h"
 #include "engine/world/world.h"
+
+#include <stdlib.h>
 
 /// A rigid body: vertices along its principal axes, from its centre.
 qpc_status qpc_rigid_create(qpc_world *w, int32_t index, const qpc_body_def *def, qpc_error *err) {
@@ -44,6 +46,51 @@ void qpc_rigid_number(qpc_world *w) {
         }
         w->rigids[i].dof = 3 * (w->free_count + 2 * rank);
     }
+}
+
+/// How much larger the boxes are that tell who lies by whom, of a body's own size.
+static const double NEAR = 0.05;
+enum {
+    BAND_CABLES = 5,
+    BAND_LEAST = 11, // rows of a body and the next
+    BAND_MOST = 83,  // what the friction of a band takes (friction_chain.c)
+};
+
+static void box_of(const qpc_world *w, const qpc_rigid_part *part, double box[6]) {
+    const qpc_body *body = &w->bodies[part->body];
+    double more = body->radius + NEAR * part->reach;
+    for (int a = 0; a < 3; a++) {
+        box[a] = HUGE_VAL;
+        box[3 + a] = -HUGE_VAL;
+        for (int32_t k = body->first_node; k < body->first_node + body->node_count; k++) {
+            box[a] = fmin(box[a], w->x[3 * (int64_t)k + a] - more);
+            box[3 + a] = fmax(box[3 + a], w->x[3 * (int64_t)k + a] + more);
+        }
+    }
+}
+
+int32_t qpc_rigid_band(const qpc_world *w) {
+    if (w->rigid_count < 2 || w->free_count >= 2 * w->rigid_count) return w->rigid_count > 0 || w->free_count > 1 ? BAND_CABLES : 2;
+    int32_t band = BAND_LEAST;
+    for (int32_t i = 0; i < w->rigid_count && band < BAND_MOST; i++) {
+        double mine[6], other[6];
+        box_of(w, &w->rigids[i], mine);
+        for (int32_t k = 0; k < i; k++) {
+            int32_t span = abs(w->rigids[i].dof - w->rigids[k].dof) + 5;
+            if (span <= band) continue;
+            box_of(w, &w->rigids[k], other);
+            bool apart = false;
+            for (int a = 0; a < 3; a++) apart = apart || mine[a] > other[3 + a] || other[a] > mine[3 + a];
+            if (!apart) band = span;
+        }
+    }
+    return band < BAND_MOST ? band : BAND_MOST;
+}
+
+qpc_status qpc_rigid_widen(qpc_world *w, qpc_error *err) {
+    if (w->rigid_count < 2 || w->sys.kind != QPC_LINSYS_BAND || w->step % QPC_WIDEN_STEPS != 0) return QPC_OK;
+    int32_t band = qpc_rigid_band(w);
+    return band > w->sys.bandwidth ? qpc_linsys_resize(&w->sys, 3 * w->block_count, band, err) : QPC_OK;
 }
 
 /// Two blocks of three a rigid body, behind the pattern of the nodes.

@@ -436,7 +436,8 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_detector_counts_reset(w->detector);
 
     saved_state saved;
-    qpc_status st = save_state(w, &saved, err);
+    qpc_status st = qpc_rigid_widen(w, err);
+    if (st == QPC_OK) st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     w->substates.count = 0;
     w->rub.missed = 0;

@@ -356,16 +356,9 @@ static qpc_status find_neighbours(qpc_world *w, qpc_error *err) {
     return QPC_OK;
 }
 
-/// Half bandwidth of K without cloth. Rigid bodies are not coupled, but K + J'RJ is where they touch: rows of one body, or of one
-/// and the next, have to be within it for the solvers to be fast. Where there is mostly cable, its own.
-static int32_t band_of(const qpc_world *w) {
-    if (w->rigid_count > 1 && w->free_count < 2 * w->rigid_count) return 11;
-    return w->rigid_count > 0 || w->free_count > 1 ? 5 : 2;
-}
-
 /// K: a band for cables and rigid bodies alone, else sparse.
 static qpc_status make_system(qpc_world *w, qpc_error *err) {
-    if (w->spring_other == NULL) return qpc_linsys_resize(&w->sys, 3 * w->block_count, band_of(w), err);
+    if (w->spring_other == NULL) return qpc_linsys_resize(&w->sys, 3 * w->block_count, qpc_rigid_band(w), err);
     int32_t *start, *row;
     qpc_status st = qpc_springs_pattern(&w->springs, w->free_count, &start, &row, w->spring_place, err);
     if (st != QPC_OK) return st;

@@ -229,6 +229,12 @@ double qpc_rigid_speed(const qpc_rigid_part *part, qpc_vec3 v, qpc_vec3 turning)
 qpc_status qpc_rigid_create(qpc_world *w, int32_t body, const qpc_body_def *def, qpc_error *err);
 /// Their unknowns, from the lowest body up: those that lie on each other are next to each other in K.
 void qpc_rigid_number(qpc_world *w);
+/// Half bandwidth of K without cloth. Rigid bodies are not coupled in it, but in K + J'RJ those that touch are, and what lies beyond
+/// the band is dear. Where there is mostly cable, its own.
+int32_t qpc_rigid_band(const qpc_world *w);
+/// Every so many steps: wider, if bodies came to lie by each other that it does not join.
+enum { QPC_WIDEN_STEPS = 16 };
+qpc_status qpc_rigid_widen(qpc_world *w, qpc_error *err);
 /// Two blocks of three for each behind the pattern of K over the nodes; both arrays grow.
 qpc_status qpc_rigid_add_pattern(const qpc_world *w, int32_t **start, int32_t **row, qpc_error *err);
 
