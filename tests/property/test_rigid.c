@@ -2,6 +2,7 @@
 // while they tumble.
 #include "engine/world/world.h"
 #include "tests/property/simulation.h"
+#include "tests/support/faults.h"
 
 #include <math.h>
 
@@ -485,6 +486,33 @@ static void bodies_that_make_no_sense_are_refused_by_key(void **state) {
     refused(BOX ", 'mass': 1, 'spin': 2", "spin");
 }
 
+/// Friction and an impact; every allocation fails once.
+static void memory_that_runs_out_is_an_error_and_leaks_nothing(void **state) {
+    (void)state;
+    qpc_test_meshes *meshes = qpc_test_meshes_create();
+    qpc_value scene;
+    qpc_error err = {0};
+    assert_ok(qpc_test_scene_text("{'dt': 0.01, 'bodies': [" FLOOR "," CUBE
+                                  "'density': 1000, 'position': [0, 0.06, 0], 'velocity': [0.5, -2, 0]}," CUBE
+                                  "'density': 1000, 'position': [0, 0.17, 0]},"
+                                  "{'kind': 'cable', 'nodes': [[-0.02, 0.25, 0], [0.02, 0.25, 0]], 'radius': 0.01, "
+                                  "'mass': 0.1, 'stiffness': 100}],"
+                                  "'contacts': {'friction': 0.5, 'restitution': 0.5}}",
+                                  meshes, &scene, &err),
+              &err);
+    qpc_world_env env = {.user = meshes, .mesh_lookup = qpc_test_mesh_lookup};
+    QPC_FAULTS(f) {
+        qpc_world *w = NULL;
+        qpc_step_report report;
+        qpc_status st = qpc_world_create(&scene, &env, &w, NULL, &err);
+        for (int i = 0; i < 2 && st == QPC_OK; i++) st = qpc_world_step(w, &report, &err);
+        (void)qpc_faults_ended(&f, st);
+        qpc_world_destroy(w);
+    }
+    qpc_value_fini(&scene);
+    qpc_test_meshes_destroy(meshes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_box_falls_as_a_particle_does),
@@ -508,6 +536,7 @@ int main(void) {
         cmocka_unit_test(the_same_scene_has_the_same_bits),
         cmocka_unit_test(a_fast_spinner_near_a_wall_is_followed_in_smaller_steps),
         cmocka_unit_test(bodies_that_make_no_sense_are_refused_by_key),
+        cmocka_unit_test(memory_that_runs_out_is_an_error_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
