@@ -38,6 +38,8 @@ static const demo DEMOS[] = {
     {"pulley-1-strain", "pulley-1-strain", 5, -1},
     {"pulley-funnel-strain", "pulley-funnel-strain", 5, -1},
     {"cloth-sphere", "cloth-sphere", 1.5, -1},
+    {"stack-5", "stack-5", 5, -1},
+    {"stack-20", "stack-20", 5, -1},
 };
 enum { DEMO_COUNT = sizeof DEMOS / sizeof DEMOS[0] };
 

@@ -176,7 +176,7 @@ uint64_t qpc_world_scene_hash(const qpc_world *world);
 
 typedef struct qpc_body_info {
     const char *name; // borrowed for the life of the world
-    const char *kind; // "cable", "cloth", "static", "kinematic"
+    const char *kind; // "cable", "cloth", "rigid", "static", "kinematic"
     int32_t first_node, node_count; // in the arrays below; static bodies have nodes too
     int32_t element_count, nodes_per_element;
     double radius;
@@ -189,7 +189,7 @@ qpc_body_info qpc_world_body(const qpc_world *world, int32_t body);
 int32_t qpc_world_node_count(const qpc_world *world);
 const double *qpc_world_positions(const qpc_world *world);  // (nodes x 3) m
 const double *qpc_world_velocities(const qpc_world *world); // (nodes x 3) m/s
-const double *qpc_world_masses(const qpc_world *world);     // (nodes) kg; 0: not a degree of freedom
+const double *qpc_world_masses(const qpc_world *world);     // (nodes) kg; 0: not a degree of freedom, or of a rigid body
 /// Spring tensions, body after body (qpc_body_info), N.
 const double *qpc_world_tensions(const qpc_world *world, int32_t *ret_count);
 

@@ -101,7 +101,7 @@ static qpc_status divide(qpc_broad *broad, qpc_error *err) {
             for (int kind = 0; kind < KINDS; kind++) {
                 const qpc_broad_part *p = &broad->parts[s];
                 int32_t slots = QPC_BOX_LANES * p->tree[kind].leaf_count;
-                if (pass == 0 && p->def.motion == QPC_DYNAMIC) moving += slots;
+                if (pass == 0 && p->def.motion >= QPC_DYNAMIC) moving += slots;
                 for (int32_t at = 0; at < slots; at += CHUNK) {
                     int32_t i = n[kind != VERTEX]++;
                     if (pass == 0) continue;

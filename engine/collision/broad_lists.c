@@ -35,7 +35,8 @@ static float round_up(double a) {
 /// Roots of the trees of two surfaces, or of one.
 static bool push_roots(qpc_broad *broad, int32_t s, int32_t t) {
     const qpc_broad_part *p = &broad->parts[s], *q = &broad->parts[t];
-    if (p->def.motion != QPC_DYNAMIC && q->def.motion != QPC_DYNAMIC) return true;
+    if (p->def.motion < QPC_DYNAMIC && q->def.motion < QPC_DYNAMIC) return true;
+    if (s == t && p->def.motion == QPC_RIGID) return true;
     double radius = p->def.motion == QPC_STATIC   ? p->def.radius
                     : q->def.motion == QPC_STATIC ? q->def.radius
                                                   : 0;

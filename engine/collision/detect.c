@@ -66,7 +66,8 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     qpc_mesh_part *m = &det->meshes[det->mesh_count++];
     m->surface = surface;
     m->first_node = s->first_node;
-    m->motion = s->motion;
+    m->motion = s->motion == QPC_RIGID ? QPC_DYNAMIC : s->motion;
+    m->rigid = s->motion == QPC_RIGID;
     m->moving = s->motion != QPC_STATIC;
     m->mesh = qpc_mesh_ref(s->mesh);
     m->topology = qpc_mesh_topology(s->mesh);
@@ -165,7 +166,7 @@ static qpc_status check_surface(const qpc_surface *s, int32_t i, const double *x
             return qpc_fail(err, QPC_ERR_UNSUPPORTED,
                             "surface %d is a mesh of %d nodes per element; triangles are needed",
                             (int)i, (int)qpc_mesh_nodes_per_element(s->mesh));
-        if (s->motion == QPC_DYNAMIC && (!(s->radius > 0) || isnan(s->self_exclusion)))
+        if (s->motion >= QPC_DYNAMIC && (!(s->radius > 0) || isnan(s->self_exclusion)))
             return qpc_fail(err, QPC_ERR_INVALID,
                             "surface %d is a dynamic mesh of radius %g and self-exclusion %g; it "
                             "needs a radius above 0 and a length",

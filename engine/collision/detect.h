@@ -22,7 +22,8 @@
 #include "engine/collision/contact.h"
 #include "engine/geometry/mesh.h"
 
-typedef enum qpc_motion_kind { QPC_STATIC, QPC_KINEMATIC, QPC_DYNAMIC } qpc_motion_kind;
+/// Rigid: a mesh that moves as its world says and touches like a dynamic one, but never itself.
+typedef enum qpc_motion_kind { QPC_STATIC, QPC_KINEMATIC, QPC_DYNAMIC, QPC_RIGID } qpc_motion_kind;
 
 typedef struct qpc_surface {
     qpc_motion_kind motion;

@@ -22,6 +22,7 @@ typedef struct qpc_mesh_part {
     int32_t surface, first_node;
     qpc_motion_kind motion;
     bool moving;          // not static
+    bool rigid;           // never touches itself; motion is QPC_DYNAMIC
     const qpc_mesh *mesh; // referenced
     const qpc_topology *topology;
     const int32_t *triangles; // (triangles x 3) mesh vertices

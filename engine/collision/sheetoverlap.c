@@ -132,6 +132,7 @@ qpc_status qpc_sheets_overlaps(qpc_detector *det, const double *x, int32_t first
         for (int32_t j = 0; j < det->mesh_count; j++) {
             s.mj = &det->meshes[j];
             if (s.mi->motion != QPC_DYNAMIC && s.mj->motion != QPC_DYNAMIC) continue;
+            if (i == j && s.mi->rigid) continue;
             for (s.edge = 0; s.edge < s.mi->edge_count; s.edge++) {
                 qpc_status status = near_triangles(&s, err);
                 if (status != QPC_OK) return status;
@@ -249,6 +250,7 @@ bool qpc_sheets_check(qpc_detector *det, const double *x0, const double *x1, qpc
             for (int32_t j = kind == 0 ? 0 : i; j < det->mesh_count && ok; j++) {
                 const qpc_mesh_part *mi = &det->meshes[i], *mj = &det->meshes[j];
                 if (mi->motion != QPC_DYNAMIC && mj->motion != QPC_DYNAMIC) continue;
+                if (i == j && mi->rigid) continue;
                 ok = check_meshes(det, mi, mj, kind == 0, x0, x1, pairs, count, err);
             }
         qpc_free(pairs);

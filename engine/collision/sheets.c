@@ -37,7 +37,7 @@ qpc_status qpc_sheets_create(const qpc_detector *det, const double *x, qpc_sheet
     for (int32_t i = 0; i < det->mesh_count && status == QPC_OK; i++) {
         const qpc_mesh_part *m = &det->meshes[i];
         defs[i] = (qpc_broad_surface){
-            .motion = m->motion, .first_node = m->first_node, .mesh = m->mesh, .radius = m->radius};
+            .motion = m->rigid ? QPC_RIGID : m->motion, .first_node = m->first_node, .mesh = m->mesh, .radius = m->radius};
     }
     if (status == QPC_OK)
         status =
@@ -75,19 +75,16 @@ static const qpc_mesh_part *mesh_of_node(const qpc_detector *det, const qpc_mesh
 
 static const qpc_mesh_part *mesh_of_triangle(const qpc_detector *det, const qpc_mesh_part *last,
                                              int32_t triangle) {
-    if (triangle - last->triangle_base >= 0 &&
-        triangle - last->triangle_base < last->triangle_count)
-        return last;
-    const qpc_mesh_part *m = det->meshes;
+    const qpc_mesh_part *m = last;
+    while (m > det->meshes && triangle < m->triangle_base) m--;
     while (triangle - m->triangle_base >= m->triangle_count) m++;
     return m;
 }
 
 static const qpc_mesh_part *mesh_of_edge(const qpc_detector *det, const qpc_mesh_part *last,
                                          int32_t edge) {
-    if (edge - last->sheet_edge_base >= 0 && edge - last->sheet_edge_base < last->edge_count)
-        return last;
-    const qpc_mesh_part *m = det->meshes;
+    const qpc_mesh_part *m = last;
+    while (m > det->meshes && edge < m->sheet_edge_base) m--;
     while (edge - m->sheet_edge_base >= m->edge_count) m++;
     return m;
 }

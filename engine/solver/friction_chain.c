@@ -21,7 +21,7 @@
 enum {
     LEAST_UNKNOWNS = 24, // below that dense matrices are as fast
     BAND_LEAST = 5,      // a contact on an edge of a cable stays within it
-    BAND_MOST = 11,
+    BAND_MOST = 83, // of bodies that lie by each other (world/rigid_create.c)
     LEAPS = 3,           // Newton steps on the natural map in a row
     OUTERS = 100,
     PATIENCE = 1,        // outers that go on beyond the tolerance

@@ -84,7 +84,7 @@ typedef struct term { // coefficient of one node's three velocities
 /// Append a row; terms are merged by node and sorted here. Room is there already.
 static void push(qpc_rows *rows, term *terms, int32_t count, double c, qpc_row_kind kind,
                  uint8_t priority, uint64_t key, int32_t source) {
-    for (int32_t i = 1; i < count; i++) { // at most four: insertion sort
+    for (int32_t i = 1; i < count; i++) { // at most eight: insertion sort
         term t = terms[i];
         int32_t k = i;
         for (; k > 0 && terms[k - 1].dof > t.dof; k--) terms[k] = terms[k - 1];
@@ -124,7 +124,7 @@ qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame,
                                 const qpc_contact *contact, double separation, double gap_floor,
                                 int32_t source, qpc_error *err) {
     qpc_vec3 n = contact->n, apart = v3(0, 0, 0), opening = v3(0, 0, 0);
-    term terms[4];
+    term terms[8];
     int32_t count = 0;
     for (int32_t k = 0; k < 4; k++) {
         int32_t node = contact->node[k];
@@ -135,6 +135,8 @@ qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame,
         apart = v3_madd(apart, w, v3_load(frame->x + 3 * (int64_t)node));
         opening = v3_madd(opening, w, v3_load(frame->v + 3 * (int64_t)node));
         if (frame->dof[node] >= 0) terms[count++] = (term){frame->dof[node], v3_scale(-w, n)};
+        if (frame->turn != NULL && frame->turn[node] >= 0)
+            terms[count++] = (term){frame->turn[node], v3_cross(v3_load(frame->arm + 3 * (int64_t)node), v3_scale(-w, n))};
     }
     // T21: -n.(sum w dv) <= (g - separation)/dt + n.(sum w v)
     double gap = v3_dot(n, apart) - separation;
@@ -143,7 +145,7 @@ qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame,
     if (!isfinite(c) || !v3_finite(n))
         return qpc_fail(err, QPC_ERR_NUMERIC, "a contact row is not finite (key %016llx)",
                         (unsigned long long)contact->key);
-    qpc_status status = reserve(rows, 1, 12, err);
+    qpc_status status = reserve(rows, 1, 24, err);
     if (status != QPC_OK) return status;
     push(rows, terms, count, c, QPC_ROW_CONTACT, 1, contact->key, source);
     return QPC_OK;

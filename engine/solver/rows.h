@@ -30,6 +30,8 @@ typedef struct qpc_rows {
 typedef struct qpc_row_frame { // what rows are linearised against
     int32_t node_count;
     const int32_t *dof;    // (nodes) first unknown of the node, or -1
+    const int32_t *turn;   // (nodes) first unknown of the turning of the body that it is part of, or -1; NULL: no rigid bodies
+    const double *arm;     // (nodes x 3) with turn: from the body's centre, m (contacts alone; docs/theory-rigid.md, TR13)
     const double *x;       // (nodes x 3) positions at the start of the step, m
     const double *v;       // (nodes x 3) m/s: dynamic nodes at the start of the step; others their
                            // velocity over the step, so that x + dt v is where they end

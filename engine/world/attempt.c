@@ -15,24 +15,32 @@ static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; se
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
+static const double MOST_SWERVE = 20.0;      // separations around that are looked at
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
     GENTLE_PASSES = 12,      // of a gentle attempt, whatever the scene says
 };
 
-/// x1 = x + h (v + dv) for free nodes; driven and pinned ones are there already.
-static void place_end(qpc_world *w, double h, const double *dv) {
+/// x1 = x + h (v + dv) for free nodes.
+static void place_nodes(qpc_world *w, double h, const double *dv) {
     for (int32_t i = 0; i < w->free_count; i++) {
         if (w->row_dof[i] < 0) continue;
         for (int32_t a = 3 * i; a < 3 * i + 3; a++) w->x1[a] = w->x[a] + h * (w->v[a] + dv[a]);
     }
 }
 
+/// The same, and vertices of rigid bodies; driven and pinned nodes are there already.
+static void place_end(qpc_world *w, double h, const double *dv) {
+    place_nodes(w, h, dv);
+    qpc_rigid_place_ends(w, h, dv);
+}
+
 /// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
-    place_end(w, h, dv);
-    double phi = qpc_springs_energy(&w->springs, w->x1) + qpc_springs_limit_energy(&w->springs, w->x1, true) + qpc_sheets_energy(w, w->x1);
+    place_nodes(w, h, dv);
+    double phi = qpc_rigid_potential(w, h, dv) + qpc_springs_energy(&w->springs, w->x1) + qpc_springs_limit_energy(&w->springs, w->x1, true);
+    phi += qpc_sheets_energy(w, w->x1);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
         phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));
@@ -52,11 +60,22 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
     return sum;
 }
 
+/// The largest change of the velocity of a point of a rigid body, from NULL: 0.
+static double change_of_rigids(const qpc_world *w, const double *to, const double *from) {
+    static const double zero[6];
+    double change = 0.0;
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const double *a = to + w->rigids[i].dof, *b = from != NULL ? from + w->rigids[i].dof : zero;
+        change = fmax(change, qpc_rigid_speed(&w->rigids[i], v3_sub(v3_load(a), v3_load(b)), v3_sub(v3_load(a + 3), v3_load(b + 3))));
+    }
+    return change;
+}
+
 /// Move from dv towards dv_try, by the part `most` or as far below it as the merit falls. Returns the change of
 /// velocities that the part `most` would be, and whether the whole way was gone. The largest one of cables; the root mean
 /// square with cloth, where a few of thousands of nodes always are at an edge of something.
 static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
-    int32_t n = 3 * w->free_count;
+    int32_t n = 3 * w->block_count;
     double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv) + qpc_rub_potential(&w->rub, w->dv);
     double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
     double alpha = most;
@@ -67,11 +86,13 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
         if (tried <= merit + 1e-12 * scale) break;
     }
     double change = 0.0;
+    int32_t nodes = 3 * w->free_count;
     if (qpc_has_cloth(w)) {
-        for (int32_t k = 0; k < n; k++) change += (w->dv_best[k] - w->dv[k]) * (w->dv_best[k] - w->dv[k]);
-        change = sqrt(change / n);
+        for (int32_t k = 0; k < nodes; k++) change += (w->dv_best[k] - w->dv[k]) * (w->dv_best[k] - w->dv[k]);
+        change = sqrt(change / nodes);
     } else
-        for (int32_t k = 0; k < n; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
+        for (int32_t k = 0; k < nodes; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
+    change = fmax(change, change_of_rigids(w, w->dv_best, w->dv));
     memcpy(w->dv, w->dv_best, (size_t)n * sizeof(double));
     *ret_full = alpha == 1.0;
     return change;
@@ -84,6 +105,7 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
 static qpc_status make_rows(qpc_world *w, qpc_trial *t, const double *x_strain, qpc_error *err) {
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_step_clear_rows(w);
+    qpc_rigid_linearise(w, t->h);
     qpc_status st = qpc_step_add_strain_rows(w, t, x_strain, err);
     if (st == QPC_OK && !t->cautious) st = qpc_step_merge_predicted(w, err);
     if (st == QPC_OK) st = t->cautious ? qpc_step_add_near_rows(w, t, err) : qpc_step_add_predicted_rows(w, t->h, err);
@@ -106,20 +128,25 @@ static qpc_status detect_near(qpc_world *w, const double *x, qpc_contacts *ret, 
 static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_status st;
     if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
+    memset(w->dv, 0, 3 * (size_t)w->block_count * sizeof(double));
     if (t->cautious) {
+        qpc_rigid_place_ends(w, t->h, w->dv); // what rows are linearised at
         st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
         w->near_valid = st == QPC_OK;
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
-        memset(w->dv, 0, 3 * (size_t)w->free_count * sizeof(double));
         place_end(w, t->h, w->dv);
         st = detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
-    t->loose = w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER; // a QP follows
+    bool bodies = w->free_count == 0 && w->rigid_count > 0; // nothing but rigid ones: M stands, and rows are all that can change
+    t->loose = w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER && !bodies; // a QP follows
     if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
     t->loose = false;
+    // Where it led is where rows were made, or there are none.
+    t->settled = bodies && !t->cautious && st == QPC_OK && !t->contradiction &&
+                 (w->rows.m == 0 || change_of_rigids(w, w->dv, NULL) <= NEWTON_TOLERANCE * w->min_separation / t->h);
     if (st == QPC_OK) place_end(w, t->h, w->dv);
     return st;
 }
@@ -133,7 +160,8 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
-    bool tight = t->newton > 0 || w->solver.newton == 0 || t->exhausted; // the answer at hand
+    bool tight = t->newton > 0 || w->solver.newton == 0 || t->exhausted || t->settled; // the answer at hand
+    if (t->settled && !again) return QPC_OK;
     while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
@@ -157,7 +185,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     }
     if (full && tight) return QPC_OK;
     // The last step was shortened: the answer is the QP's, the energy test judges it.
-    if (!full) memcpy(w->dv, w->dv_try, (size_t)w->free_count * 3 * sizeof(double));
+    if (!full) memcpy(w->dv, w->dv_try, (size_t)w->block_count * 3 * sizeof(double));
     qpc_status st = tight || t->exhausted ? QPC_OK : qpc_step_solve(w, t, w->dv, w->dv, err);
     if (st == QPC_OK && !t->contradiction) place_end(w, t->h, w->dv);
     return st;
@@ -168,6 +196,10 @@ static bool same_row(const qpc_contact *a, const qpc_contact *b) {
     for (int k = 0; k < 4; k++)
         if (a->node[k] != b->node[k] || fabs(a->weight[k] - b->weight[k]) > 1e-8) return false;
     return true;
+}
+
+static bool is_of_rigid(const qpc_world *w, const qpc_contact *c) {
+    return w->bodies[c->surface[0]].motion == QPC_RIGID || w->bodies[c->surface[1]].motion == QPC_RIGID;
 }
 
 qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
@@ -184,6 +216,14 @@ qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc
         while (from < before && list[from].key < hit->key) from++;
         for (int32_t k = from; k < before && list[k].key == hit->key && !known; k++)
             known = same_row(hit, &w->impacts.data[list[k].item]);
+        if (is_of_rigid(w, hit) && qpc_rigid_is_beside(w, hit)) continue; // whether it still is one, acceptance decides
+        if (is_of_rigid(w, hit)) { // along arcs: the same row says more where it is linearised anew
+            t->renew = true;
+            if (known) {
+                ++*ret_added;
+                continue;
+            }
+        }
         if (known) continue;
         if (!qpc_array_push(&w->impacts, *hit)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for impacts");
         st = qpc_step_add_impact_row(w, t, hit, err);
@@ -220,7 +260,7 @@ static bool limits_hold(const qpc_world *w) {
 /// The QP with hits in it. If they contradict once more, or nearly do, so that the answer runs away, the motion and its
 /// multipliers stay what they were: hits of that would be rows that nothing needs.
 static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    size_t n = 3 * (size_t)w->free_count * sizeof(double), m = (size_t)w->rows.m * sizeof(double);
+    size_t n = 3 * (size_t)w->block_count * sizeof(double), m = (size_t)w->rows.m * sizeof(double);
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     double *lambda = qpc_arena_alloc(&w->arena, m);
     if (lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", w->rows.m);
@@ -236,6 +276,16 @@ static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
         memcpy(w->dv, w->dv_try, n);
         memcpy(w->rows.lambda, lambda, m);
     }
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}
+
+/// Every row again where the motion is by now: those of rigid bodies are good for poses near the one they were made at only.
+static qpc_status renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    w->probe.count = 0; // its hits are in the list of impacts
+    t->renew = false;
+    qpc_status st = make_rows(w, t, w->x1, err);
     qpc_arena_rewind(&w->arena, mark);
     return st;
 }
@@ -257,6 +307,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
+        if (t->renew && (st = renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
         if ((st = solve_hits(w, t, err)) != QPC_OK || t->contradiction) return st;
         place_end(w, t->h, w->dv);
@@ -289,6 +340,22 @@ static qpc_status accept(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err)
     return st;
 }
 
+/// Vertices of rigid bodies go along arcs, and what was tested are their chords. Both bodies of a pair swerve by less than
+/// the distance that the chords keep, or nothing is that near (TR20): else the motion is one for smaller steps.
+static qpc_status test_swerve(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err) {
+    double swerve = w->rigid_count > 0 ? qpc_rigid_swerve(w, t->h) : 0.0;
+    t->swerves = false;
+    if (t->impact || t->squeezed || swerve <= (clean ? QPC_PASS_FACTOR : QPC_ACCEPT_FACTOR)) return QPC_OK;
+    t->swerves = swerve > MOST_SWERVE; // nobody looks so far around
+    if (t->swerves) return QPC_OK;
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_status st = qpc_detect_motion(w->detector, w->x, w->x1, swerve, &w->probe, err);
+    for (int32_t i = 0; i < w->probe.count && st == QPC_OK; i++) t->swerves = t->swerves || is_of_rigid(w, &w->probe.data[i]);
+    w->probe.count = 0;
+    qpc_lap(&since, &w->report->ns_detect);
+    return st;
+}
+
 static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
     bool clean = false;
@@ -312,7 +379,8 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (t->contradiction) return QPC_OK;
     t->doubtful = qpc_trial_gains(w, t) && (t->limited || t->relaxed);
     t->given = qpc_step_given(w, t->h);
-    return accept(w, t, clean, err);
+    st = accept(w, t, clean, err);
+    return st == QPC_OK ? test_swerve(w, t, clean, err) : st;
 }
 
 void qpc_trial_count(qpc_world *w, const qpc_trial *t) {

@@ -26,6 +26,9 @@ typedef struct qpc_trial {
     bool cautious;                  // rows at x and of hits only, see predict()
     bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
     bool last_pass;                 // no further passes
+    bool settled;                   // the first QP is the answer: its rows were made where it led
+    bool renew;                     // a rigid body was hit: rows are made anew
+    bool swerves;                   // one turns so fast near something that its arcs are not what was tested
     bool loose;                     // the next QP is only a way to another
     bool exhausted;                 // the budget of the step is used up: no further tries either
     bool contradiction;             // rows exclude each other, and the attempt is given up
@@ -111,6 +114,11 @@ qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err);
 
 // ---- friction.c ----
 qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);
+/// Arm of the place where a contact's node k, of a rigid body, is touched: w->arm and half of the way to the other side.
+qpc_vec3 qpc_step_arm(const qpc_world *w, const qpc_contact *c, int k);
+/// Entries of d . sum w dv of a contact's nodes, columns ascending, arms of rigid bodies as above; how many.
+enum { QPC_CONTACT_ENTRIES = 24 };
+int32_t qpc_step_entries(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, int32_t *column, double *value);
 /// Tangent rows of the rows that stand, with the impulses of the last solve; count 0: there is no friction.
 qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc_error *err);
 qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err);
@@ -161,7 +169,7 @@ void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
 qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err);
 
 // ---- impact.c ----
-/// Contacts that approached bounce: changes v1 (3 free nodes), the velocities that the motion ends with, and the energies of t.
+/// Contacts that approached bounce: changes v1 (blocks x 3), the velocities that the motion ends with, and the energies of t.
 qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *err);
 
 // ---- attempt.c ----

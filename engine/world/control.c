@@ -7,7 +7,7 @@
 
 enum { MAX_PATH = QPC_PATH_SIZE };
 static const char *const CONTROL_KEYS[] = {"forces", "clear_forces", "targets", "motions", "parameters", NULL};
-static const char *const FORCE_KEYS[] = {"body", "nodes", "force", NULL};
+static const char *const FORCE_KEYS[] = {"body", "nodes", "force", "torque", NULL};
 static const char *const TARGET_KEYS[] = {"body", "node", "position", "velocity", NULL};
 static const char *const MOTION_KEYS[] = {"body", "velocity", "angular_velocity", NULL};
 static const char *const PARAMETER_KEYS[] = {"gravity", "dt", "solver", NULL};
@@ -44,6 +44,26 @@ static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char
     return qpc_fail_no_body(text, path, names, count, w->body_count, err);
 }
 
+/// Force at the centre and torque of a rigid body, along space axes.
+static qpc_status read_rigid_force(const qpc_value *map, const char *where, int32_t dof, draft *d, qpc_error *err) {
+    char path[MAX_PATH];
+    qpc_vec3 part;
+    static const char *const keys[2] = {"force", "torque"};
+    if (qpc_map_get(map, "nodes") != NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "a rigid body takes its force at the centre; leave nodes out");
+    if (qpc_map_get(map, keys[0]) == NULL && qpc_map_get(map, keys[1]) == NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give force (N), torque (N m) or both");
+    for (int k = 0; k < 2; k++) {
+        const qpc_value *v = qpc_map_get(map, keys[k]);
+        if (v == NULL) continue;
+        qpc_path_join(path, where, keys[k]);
+        qpc_status st = qpc_read_vec3(v, path, &part, err);
+        if (st != QPC_OK) return st;
+        v3_store(d->force + dof + 3 * k, part);
+    }
+    return QPC_OK;
+}
+
 static qpc_status read_force(const qpc_world *w, const qpc_value *map, const char *where, draft *d, qpc_error *err) {
     char path[MAX_PATH];
     int32_t index, *nodes = NULL;
@@ -53,7 +73,9 @@ static qpc_status read_force(const qpc_world *w, const qpc_value *map, const cha
     if (st == QPC_OK) st = find_body(w, map, where, &index, err);
     if (st != QPC_OK) return st;
     const qpc_body *body = &w->bodies[index];
-    if (body->motion != QPC_DYNAMIC) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only cables and cloth take forces");
+    if (body->motion == QPC_RIGID) return read_rigid_force(map, where, w->rigids[body->rigid].dof, d, err);
+    if (body->motion != QPC_DYNAMIC) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only cables, cloth and rigid bodies take forces");
+    if (qpc_map_get(map, "torque") != NULL) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only rigid bodies take a torque");
     qpc_path_join(path, where, "force");
     if ((st = qpc_read_vec3(qpc_map_get(map, "force"), path, &force, err)) != QPC_OK) return st;
     const qpc_value *list = qpc_map_get(map, "nodes");
@@ -150,7 +172,7 @@ static qpc_status read_control(const qpc_world *w, const qpc_value *control, dra
     qpc_status st = qpc_map_check_keys(control, "control", CONTROL_KEYS, err);
     if (st == QPC_OK && (v = qpc_map_get(control, "clear_forces")) != NULL) st = qpc_read_bool(v, "control.clear_forces", &clear, err);
     if (st != QPC_OK) return st;
-    if (clear) memset(d->force, 0, (size_t)w->free_count * 3 * sizeof(double));
+    if (clear) memset(d->force, 0, (size_t)w->block_count * 3 * sizeof(double));
     if ((st = read_list(w, control, "forces", read_force, d, err)) != QPC_OK) return st;
     if ((st = read_list(w, control, "targets", read_target, d, err)) != QPC_OK) return st;
     if ((st = read_list(w, control, "motions", read_motion, d, err)) != QPC_OK) return st;
@@ -162,7 +184,7 @@ static qpc_status read_control(const qpc_world *w, const qpc_value *control, dra
 }
 
 static void take_over(qpc_world *w, const draft *d) {
-    memcpy(w->force, d->force, (size_t)w->free_count * 3 * sizeof(double));
+    memcpy(w->force, d->force, (size_t)w->block_count * 3 * sizeof(double));
     memcpy(w->pins, d->pins, (size_t)w->pin_count * sizeof *w->pins);
     for (int32_t i = 0; i < w->body_count; i++) {
         w->bodies[i].velocity = d->velocity[i];
@@ -175,7 +197,7 @@ static void take_over(qpc_world *w, const draft *d) {
         // Potential energy jumps with gravity: that is no drift of the solution.
         double before = w->energy;
         w->gravity = d->gravity;
-        w->energy = qpc_world_energy(w, w->x, w->v, NULL, NULL, NULL);
+        w->energy = qpc_world_energy(w, w->x, w->v, w->pose, NULL, NULL, NULL);
         w->energy_start += w->energy - before;
         w->height_low = HUGE_VAL;
         w->height_high = -HUGE_VAL;
@@ -184,7 +206,7 @@ static void take_over(qpc_world *w, const draft *d) {
 
 qpc_status qpc_world_control(qpc_world *w, const qpc_value *control, qpc_error *err) {
     draft d = {.gravity = w->gravity, .dt = w->dt, .solver = w->solver};
-    size_t forces = (size_t)w->free_count * 3 * sizeof(double), pins = (size_t)w->pin_count * sizeof *d.pins;
+    size_t forces = (size_t)w->block_count * 3 * sizeof(double), pins = (size_t)w->pin_count * sizeof *d.pins;
     qpc_status st = QPC_ERR_MEMORY;
     d.force = qpc_alloc(forces);
     d.pins = qpc_alloc(pins);

@@ -21,7 +21,25 @@ static qpc_vec3 pin_impulse(const qpc_world *w, const qpc_pin *pin) {
 /// Work that goes into a body. Of the two sides of a contact: into the one that moves freely.
 static void credit(const qpc_world *w, qpc_trial *t, const int32_t *surface, double work) {
     t->work += work;
-    if (t->work_of != NULL) t->work_of[w->bodies[surface[0]].motion == QPC_DYNAMIC ? surface[0] : surface[1]] += work;
+    if (t->work_of != NULL) t->work_of[qpc_body_is_free(&w->bodies[surface[0]]) ? surface[0] : surface[1]] += work;
+}
+
+/// Of a node over the motion: m/s. Vertices of rigid bodies go along chords.
+static qpc_vec3 node_velocity(const qpc_world *w, double h, int32_t node) {
+    if (node < w->free_count) return v3_add(v3_load(w->v + 3 * node), v3_load(w->dv + 3 * node));
+    if (node >= w->live_count) return v3_load(w->v_frame + 3 * node);
+    return v3_scale(1.0 / h, v3_sub(v3_load(w->x1 + 3 * node), v3_load(w->x + 3 * node)));
+}
+
+/// Work of force and torque on the rigid bodies.
+static void add_rigid_work(const qpc_world *w, qpc_trial *t) {
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const qpc_rigid_part *part = &w->rigids[i];
+        double work = v3_dot(v3_load(w->force + part->dof), v3_sub(w->pose1[i].x, w->pose[i].x));
+        work += t->h * v3_dot(v3_load(w->force + part->dof + 3), v3_add(w->pose[i].w, part->twist));
+        t->work += work;
+        if (t->work_of != NULL) t->work_of[part->body] += work;
+    }
 }
 
 /// Work of pins, driven bodies, applied forces; apart from it the work of rows that push outwards.
@@ -35,7 +53,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         qpc_vec3 impulse = qpc_rub_impulse(&w->rub, r);
         for (int k = 0; k < 4; k++) {
             int32_t node = c->node[k];
-            if (node >= w->free_count) credit(w, t, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
+            if (node >= w->live_count) credit(w, t, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
             else if (w->row_dof[node] < 0 && c->weight[k] != 0.0)
                 v3_store(w->reactions + 3 * w->pin_of[node], v3_madd(v3_load(w->reactions + 3 * w->pin_of[node]), -c->weight[k], impulse));
         }
@@ -49,11 +67,9 @@ static void add_work(qpc_world *w, qpc_trial *t) {
             double opening = 0.0; // relative velocity along n at the end
             for (int k = 0; k < 4; k++) {
                 int32_t node = c->node[k];
-                qpc_vec3 v = v3_load(w->v_frame + 3 * node);
-                if (node < w->free_count) v = v3_add(v3_load(w->v + 3 * node), v3_load(w->dv + 3 * node));
-                double part = c->weight[k] * v3_dot(c->n, v);
+                double part = c->weight[k] * v3_dot(c->n, node_velocity(w, t->h, node));
                 opening += part;
-                if (node >= w->free_count) credit(w, t, c->surface, -lambda * part); // a driven body pushes
+                if (node >= w->live_count) credit(w, t, c->surface, -lambda * part); // a driven body pushes
                 int32_t p = node < w->free_count ? w->pin_of[node] : -1;
                 if (p >= 0) // the pin holds against the contact
                     v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
@@ -83,6 +99,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         if (t->work_of != NULL) t->work_of[qpc_world_body_of_node(w, w->pins[i].node)] += work;
     }
     for (int32_t i = 0; i < 3 * w->free_count; i++) t->work += w->force[i] * (w->x1[i] - w->x[i]);
+    add_rigid_work(w, t);
     for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) {
         const qpc_body *body = &w->bodies[k];
         if (body->motion != QPC_DYNAMIC) continue;
@@ -95,7 +112,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
 void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     double *v1 = w->dv_best; // free for use between solves
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
-    t->energy = qpc_world_energy(w, w->x1, v1, &t->kinetic, &t->potential, &t->elastic);
+    t->energy = qpc_world_energy(w, w->x1, v1, w->pose1, &t->kinetic, &t->potential, &t->elastic);
     t->work = t->work_pushed = 0.0;
     for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) t->work_of[k] = 0.0;
     add_work(w, t);
@@ -107,6 +124,12 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
         weight += w->mass[i] * g;
         double height = g > 0.0 ? -v3_dot(w->gravity, v3_load(w->x1 + 3 * i)) / g : 0.0;
         double before = g > 0.0 ? -v3_dot(w->gravity, v3_load(w->x + 3 * i)) / g : 0.0;
+        t->height_low = fmin(t->height_low, fmin(height, before));
+        t->height_high = fmax(t->height_high, fmax(height, before));
+    }
+    for (int32_t i = 0; i < w->rigid_count && g > 0.0; i++) {
+        double height = -v3_dot(w->gravity, w->pose1[i].x) / g, before = -v3_dot(w->gravity, w->pose[i].x) / g;
+        weight += w->rigids[i].inertia.mass * g;
         t->height_low = fmin(t->height_low, fmin(height, before));
         t->height_high = fmax(t->height_high, fmax(height, before));
     }
@@ -136,19 +159,32 @@ static double fastest_explained(const qpc_world *w, double h) {
     double fast = w->min_separation / h + h * v3_norm(w->gravity);
     for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
     for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const qpc_rigid_part *part = &w->rigids[i];
+        const double *I = part->inertia.moment;
+        fast = fmax(fast, h * v3_norm(v3_load(w->force + part->dof)) / part->inertia.mass);
+        fast = fmax(fast, h * part->reach * v3_norm(v3_load(w->force + part->dof + 3)) / fmin(I[0], fmin(I[1], I[2])));
+    }
     return fast;
 }
 
 static double fastest(const qpc_world *w, const double *dv) {
     double speed = 0.0;
     for (int32_t i = 0; i < w->free_count; i++) speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(dv + 3 * i))));
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const double *change = dv + w->rigids[i].dof;
+        speed = fmax(speed, qpc_rigid_speed(&w->rigids[i], v3_add(w->pose[i].v, v3_load(change)), v3_add(w->pose[i].w, v3_load(change + 3))));
+    }
     return speed;
 }
 
 double qpc_step_beyond(const qpc_world *w, double h) {
     double fast = fastest_explained(w, h);
     for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v + 3 * i)));
-    return OF_NO_USE * fast;
+    for (int32_t i = 0; i < w->rigid_count; i++) fast = fmax(fast, qpc_rigid_speed(&w->rigids[i], w->pose[i].v, w->pose[i].w));
+    double most = fast; // rad/s among the unknowns: as fast at the farthest point
+    for (int32_t i = 0; i < w->rigid_count; i++) most = fmax(most, fast / w->rigids[i].reach);
+    return OF_NO_USE * most;
 }
 
 bool qpc_trial_runs_away(const qpc_world *w, const qpc_trial *t, const double *before) {
@@ -162,6 +198,10 @@ bool qpc_trial_is_absurd(const qpc_world *w, const qpc_trial *t) {
     for (int32_t i = 0; i < w->free_count; i++) {
         kinetic += 0.5 * w->mass[i] * v3_norm2(v3_load(w->v + 3 * i));
         weight += w->mass[i] * v3_norm(w->gravity);
+    }
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        kinetic += qpc_rigid_energy(&w->rigids[i].inertia, &w->pose[i]);
+        weight += w->rigids[i].inertia.mass * v3_norm(w->gravity);
     }
     double there = kinetic + w->kinetic_start + w->elastic_most;
     if (w->height_high > w->height_low) there += weight * (w->height_high - w->height_low);

@@ -25,6 +25,10 @@ static void place(qpc_world *w, double h, const double *whole, const int32_t *gr
             if (qpc_motion_is_driven(body) && body->hold > 0.0) qpc_motion_place(w, i, h, s);
             continue;
         }
+        if (body->motion == QPC_RIGID) {
+            qpc_rigid_place_end(w, body->rigid, h, s, w->dv);
+            continue;
+        }
         for (int32_t k = 3 * body->first_node; k < 3 * (body->first_node + body->node_count); k++)
             w->x1[k] = s >= 1.0 ? whole[k] : w->x[k] + s * (whole[k] - w->x[k]);
     }

@@ -28,21 +28,50 @@ static void tangents_of(qpc_vec3 n, qpc_vec3 ret[2]) {
     ret[1] = v3(b, sign + n.y * n.y * a, -n.y);
 }
 
-/// One tangent row: entries of the unknowns of the contact's nodes, ascending. Room for twelve is there.
-static void push_tangent(qpc_world *w, const qpc_contact *c, qpc_vec3 t) {
-    qpc_rub *rub = &w->rub;
-    int32_t dof[4], count = 0;
-    double weight[4], u0 = 0.0;
+/// Where the surfaces of the two sides touch, a part of the separation from the nodes along n: friction acts there on both.
+static qpc_vec3 reach_of(const qpc_world *w, const qpc_contact *c, int k) {
+    int split = c->kind == QPC_CONTACT_VT ? 1 : 2;
+    double radius[2] = {w->bodies[c->surface[0]].radius, w->bodies[c->surface[1]].radius}, sum = radius[0] + radius[1];
+    double part = sum > 0.0 ? c->separation / sum : 0.0;
+    return v3_scale(k < split ? -part * radius[0] : part * radius[1], c->n);
+}
+
+qpc_vec3 qpc_step_arm(const qpc_world *w, const qpc_contact *c, int k) {
+    return v3_add(v3_load(w->arm + 3 * c->node[k]), reach_of(w, c, k));
+}
+
+typedef struct turning { // of one rigid body in a tangent row
+    int32_t dof;
+    qpc_vec3 arm; // weighted
+} turning;
+
+/// Turning of the rigid bodies in a contact; vertices of one are gathered.
+static int32_t gather_turning(const qpc_world *w, const qpc_contact *c, turning ret[4]) {
+    int32_t count = 0;
+    for (int k = 0; k < 4; k++) {
+        int32_t d = w->row_turn[c->node[k]], at = 0;
+        if (d < 0 || c->weight[k] == 0.0) continue;
+        while (at < count && ret[at].dof != d) at++;
+        if (at == count) ret[count++] = (turning){d, {0.0, 0.0, 0.0}};
+        ret[at].arm = v3_madd(ret[at].arm, c->weight[k], qpc_step_arm(w, c, k));
+    }
+    return count;
+}
+
+int32_t qpc_step_entries(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, int32_t *column, double *value) {
+    int32_t dof[4], count = 0, n = 0;
+    double weight[4];
+    turning turns[4];
+    int32_t turn_count = w->rigid_count > 0 ? gather_turning(w, c, turns) : 0;
     for (int k = 0; k < 4; k++) {
         if (c->weight[k] == 0.0) continue;
-        int32_t d = w->row_dof[c->node[k]], at = count;
-        u0 += c->weight[k] * v3_dot(t, v3_load(w->v_frame + 3 * c->node[k]));
-        if (d < 0) continue;
-        for (; at > 0 && dof[at - 1] > d; at--) {
+        int32_t first = w->row_dof[c->node[k]], at = count;
+        if (first < 0) continue;
+        for (; at > 0 && dof[at - 1] > first; at--) {
             dof[at] = dof[at - 1];
             weight[at] = weight[at - 1];
         }
-        if (at > 0 && dof[at - 1] == d) { // a node twice: put back what moved
+        if (at > 0 && dof[at - 1] == first) { // a node or body twice: put back what moved
             weight[at - 1] += c->weight[k];
             for (int32_t i = at; i < count; i++) {
                 dof[i] = dof[i + 1];
@@ -50,17 +79,45 @@ static void push_tangent(qpc_world *w, const qpc_contact *c, qpc_vec3 t) {
             }
             continue;
         }
-        dof[at] = d;
+        dof[at] = first;
         weight[at] = c->weight[k];
         count++;
     }
-    const double part[3] = {t.x, t.y, t.z};
-    for (int32_t i = 0; i < count; i++)
+    const double part[3] = {d.x, d.y, d.z};
+    for (int32_t i = 0; i < count; i++) {
         for (int32_t a = 0; a < 3; a++) {
             if (part[a] == 0.0) continue;
-            rub->column.data[rub->column.count++] = dof[i] + a;
-            rub->value.data[rub->value.count++] = weight[i] * part[a];
+            column[n] = dof[i] + a;
+            value[n++] = weight[i] * part[a];
         }
+        for (int32_t k = 0; k < turn_count; k++) { // behind the body's own motion
+            if (turns[k].dof != dof[i] + 3) continue;
+            qpc_vec3 moment = v3_cross(turns[k].arm, d);
+            const double about[3] = {moment.x, moment.y, moment.z};
+            for (int32_t a = 0; a < 3; a++) {
+                column[n] = turns[k].dof + a;
+                value[n++] = about[a];
+            }
+        }
+    }
+    return n;
+}
+
+/// One tangent row. Room for QPC_CONTACT_ENTRIES is there.
+static void push_tangent(qpc_world *w, const qpc_contact *c, qpc_vec3 t) {
+    qpc_rub *rub = &w->rub;
+    double u0 = 0.0;
+    for (int k = 0; k < 4; k++)
+        if (c->weight[k] != 0.0) u0 += c->weight[k] * v3_dot(t, v3_load(w->v_frame + 3 * c->node[k]));
+    for (int k = 0; k < 4 && w->rigid_count > 0; k++) { // what a body turned by already moves its surface, too
+        int side = k < (c->kind == QPC_CONTACT_VT ? 1 : 2) ? 0 : 1;
+        if (w->row_turn[c->node[k]] < 0 || c->weight[k] == 0.0) continue;
+        const qpc_rigid_state *now = &w->pose[w->bodies[c->surface[side]].rigid];
+        u0 += c->weight[k] * v3_dot(t, v3_cross(now->w, reach_of(w, c, k)));
+    }
+    int32_t n = qpc_step_entries(w, c, t, rub->column.data + rub->column.count, rub->value.data + rub->value.count);
+    rub->column.count += n;
+    rub->value.count += n;
     rub->start.data[rub->start.count++] = rub->column.count;
     rub->u0.data[rub->u0.count++] = u0;
 }
@@ -86,8 +143,8 @@ qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc
     if (!w->rubs || w->solver.friction == QPC_FRICTION_OFF || most == 0) return QPC_OK;
     if (!qpc_array_reserve(&rub->row, most) || !qpc_array_reserve(&rub->mu, most) || !qpc_array_reserve(&rub->start, 2 * most + 1) ||
         !qpc_array_reserve(&rub->u0, 2 * most) || !qpc_array_reserve(&rub->beta, 2 * most) ||
-        !qpc_array_reserve(&rub->tangent, 2 * most) || !qpc_array_reserve(&rub->column, 24 * most) ||
-        !qpc_array_reserve(&rub->value, 24 * most))
+        !qpc_array_reserve(&rub->tangent, 2 * most) || !qpc_array_reserve(&rub->column, 2 * QPC_CONTACT_ENTRIES * most) ||
+        !qpc_array_reserve(&rub->value, 2 * QPC_CONTACT_ENTRIES * most))
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %lld rows", (long long)most);
     rub->start.data[rub->start.count++] = 0;
     for (int32_t i = 0; i < rows->m; i++) {

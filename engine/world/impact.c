@@ -33,19 +33,55 @@ typedef struct bouncing {
     int32_t *rub;                      // contact of w->rub, or -1
 } bouncing;
 
-/// Relative normal velocity of a contact, node velocities being given for the free ones.
-static double opening(const qpc_world *w, const qpc_contact *c, const double *v) {
+static bool is_of_rigid(const qpc_world *w, const qpc_contact *c) {
+    return w->bodies[c->surface[0]].motion == QPC_RIGID || w->bodies[c->surface[1]].motion == QPC_RIGID;
+}
+
+/// What rigid bodies bounce with is that of their poses at the end of the step: arms and M.
+static qpc_status turn_to_end(qpc_world *w, qpc_error *err) {
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const qpc_body *body = &w->bodies[w->rigids[i].body];
+        for (int32_t k = body->first_node; k < body->first_node + body->node_count; k++)
+            v3_store(w->arm + 3 * k, v3_sub(v3_load(w->x1 + 3 * k), w->pose1[i].x));
+    }
+    if (w->rigid_count == 0) return QPC_OK;
+    qpc_linsys_clear(&w->inertia);
+    for (int32_t i = 0; i < 3 * w->free_count; i++) qpc_linsys_add(&w->inertia, i, i, w->mass[i / 3]);
+    qpc_rigid_add_masses(w, w->pose1, &w->inertia);
+    return qpc_linsys_factor(&w->inertia, err);
+}
+
+/// Relative velocity of a contact along d at the end of the step, velocities being given for the unknowns.
+static double rate_along(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, const double *u) {
     double sum = 0.0;
     for (int k = 0; k < 4; k++) {
         int32_t node = c->node[k];
-        const double *at = node < w->free_count && w->row_dof[node] >= 0 ? v + 3 * node : w->v_frame + 3 * node;
+        if (node >= w->free_count && w->row_dof[node] >= 0) {
+            const double *of = u + w->row_dof[node];
+            sum += c->weight[k] * v3_dot(d, v3_add(v3_load(of), v3_cross(v3_load(of + 3), qpc_step_arm(w, c, k))));
+            continue;
+        }
+        const double *at = node < w->free_count && w->row_dof[node] >= 0 ? u + 3 * node : w->v_frame + 3 * node;
+        sum += c->weight[k] * v3_dot(d, v3_load(at));
+    }
+    return sum;
+}
+
+static double opening(const qpc_world *w, const qpc_contact *c, const double *u) { return rate_along(w, c, c->n, u); }
+
+/// The same when the step began.
+static double approach(const qpc_world *w, const qpc_contact *c) {
+    double sum = 0.0;
+    for (int k = 0; k < 4; k++) {
+        int32_t node = c->node[k];
+        const double *at = w->row_dof[node] >= 0 ? w->v + 3 * node : w->v_frame + 3 * node;
         sum += c->weight[k] * v3_dot(c->n, v3_load(at));
     }
     return sum;
 }
 
 static bool allocate(qpc_world *w, bouncing *b) {
-    size_t m = (size_t)w->rows.m, nnz = (size_t)w->rows.nnz, n = 3 * (size_t)w->free_count;
+    size_t m = (size_t)w->rows.m, nnz = w->rigid_count > 0 ? QPC_CONTACT_ENTRIES * m : (size_t)w->rows.nnz, n = 3 * (size_t)w->block_count;
     qpc_arena *a = &w->arena;
     b->row = qpc_arena_array(a, m, sizeof *b->row);
     b->rub = qpc_arena_array(a, m, sizeof *b->rub);
@@ -71,6 +107,14 @@ static bool allocate(qpc_world *w, bouncing *b) {
     return true;
 }
 
+/// sum += size times the entries along d.
+static void add_along(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, double size, double *sum) {
+    int32_t column[QPC_CONTACT_ENTRIES];
+    double value[QPC_CONTACT_ENTRIES];
+    int32_t count = qpc_step_entries(w, c, d, column, value);
+    for (int32_t k = 0; k < count; k++) sum[column[k]] += size * value[k];
+}
+
 /// Contacts with a force; returns how many of them bounce.
 static int32_t collect(const qpc_world *w, double h, const double *v1, bouncing *b) {
     const qpc_rows *rows = &w->rows;
@@ -83,12 +127,15 @@ static int32_t collect(const qpc_world *w, double h, const double *v1, bouncing 
         if (rubs) rub++;
         if (!(rows->lambda[i] > 0.0)) continue;
         const qpc_contact *c = &w->held.data[rows->source[i]];
-        double a = opening(w, c, w->v), eps = qpc_world_law(w, c).restitution;
+        double a = approach(w, c), eps = qpc_world_law(w, c).restitution;
         bool bounces = eps > 0.0 && a < -rest && a < 0.0;
         bounce += bounces;
         b->row[b->m] = i;
         b->rub[b->m] = rubs ? rub - 1 : -1;
-        if (rubs) { // what friction took is given back as well
+        if (rubs && is_of_rigid(w, c)) {
+            for (int32_t r = 2 * (rub - 1); r < 2 * rub; r++)
+                add_along(w, c, w->rub.tangent.data[r], w->rub.beta.data[r], b->rubbed);
+        } else if (rubs) { // what friction took is given back as well
             for (int32_t r = 2 * (rub - 1); r < 2 * rub; r++)
                 for (int32_t k = w->rub.start.data[r]; k < w->rub.start.data[r + 1]; k++)
                     b->rubbed[w->rub.column.data[k]] += w->rub.beta.data[r] * w->rub.value.data[k];
@@ -96,6 +143,13 @@ static int32_t collect(const qpc_world *w, double h, const double *v1, bouncing 
         b->eps_a[b->m] = bounces ? eps * a : 0.0;
         b->base[b->m] = opening(w, c, v1);
         b->key[b->m] = rows->key[i];
+        if (is_of_rigid(w, c)) {
+            int32_t count = qpc_step_entries(w, c, v3_neg(c->n), b->column + at, b->value + at);
+            for (int32_t k = at; k < at + count; k++) b->load[b->column[k]] += rows->lambda[i] * b->value[k];
+            at += count;
+            b->start[++b->m] = at;
+            continue;
+        }
         for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) { // -n at the first side: -J
             b->load[rows->column[k]] += rows->lambda[i] * rows->value[k];
             b->column[at] = rows->column[k];
@@ -120,8 +174,9 @@ static qpc_status rub_of(qpc_world *w, const bouncing *b, const double *v1, qpc_
     if (count == 0) return QPC_OK;
     int32_t *row = qpc_arena_array(&w->arena, (size_t)count, sizeof *row);
     int32_t *start = qpc_arena_array(&w->arena, 2 * (size_t)count + 1, sizeof *start);
-    int32_t *column = qpc_arena_array(&w->arena, (size_t)rub->column.count, sizeof *column);
-    double *value = qpc_arena_array(&w->arena, (size_t)rub->column.count, sizeof *value);
+    size_t entries = w->rigid_count > 0 ? 2 * QPC_CONTACT_ENTRIES * (size_t)count : (size_t)rub->column.count;
+    int32_t *column = qpc_arena_array(&w->arena, entries, sizeof *column);
+    double *value = qpc_arena_array(&w->arena, entries, sizeof *value);
     double *mu = qpc_arena_array(&w->arena, (size_t)count, sizeof *mu);
     double *u0 = qpc_arena_array(&w->arena, 4 * (size_t)count, sizeof *u0);
     if (row == NULL || start == NULL || column == NULL || value == NULL || mu == NULL || u0 == NULL)
@@ -134,6 +189,15 @@ static qpc_status rub_of(qpc_world *w, const bouncing *b, const double *v1, qpc_
         row[count] = i;
         mu[count] = rub->mu.data[b->rub[i]];
         for (int32_t r = 2 * b->rub[i]; r < 2 * b->rub[i] + 2; r++) {
+            int32_t place = 2 * count + (r & 1);
+            (*ret_beta)[place] = rub->beta.data[r];
+            const qpc_contact *c = &w->held.data[w->rows.source[b->row[i]]];
+            if (is_of_rigid(w, c)) { // anew, in the poses at the end
+                nnz += qpc_step_entries(w, c, rub->tangent.data[r], column + nnz, value + nnz);
+                u0[place] = rate_along(w, c, rub->tangent.data[r], v1);
+                start[place + 1] = nnz;
+                continue;
+            }
             double u = rub->u0.data[r];
             for (int32_t k = rub->start.data[r]; k < rub->start.data[r + 1]; k++) {
                 int32_t j = rub->column.data[k];
@@ -141,8 +205,6 @@ static qpc_status rub_of(qpc_world *w, const bouncing *b, const double *v1, qpc_
                 column[nnz] = j;
                 value[nnz++] = rub->value.data[k];
             }
-            int32_t place = 2 * count + (r & 1);
-            (*ret_beta)[place] = rub->beta.data[r];
             u0[place] = u;
             start[place + 1] = nnz;
         }
@@ -156,7 +218,7 @@ static qpc_status rub_of(qpc_world *w, const bouncing *b, const double *v1, qpc_
 /// step does not reach.
 static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, double tolerance, bool rub, bool *ret_solved,
                                qpc_error *err) {
-    int32_t n = 3 * w->free_count;
+    int32_t n = 3 * w->block_count;
     for (int32_t i = 0; i < b->m; i++) b->f[i] = w->rows.lambda[b->row[i]];
     qpc_qp qp = {.n = n, .m = b->m, .sys = &w->inertia, .b = b->load, .row_start = b->start, .column = b->column, .value = b->value,
                  .c = b->c, .equality = b->equality, .priority = b->priority, .key = b->key};
@@ -197,17 +259,26 @@ static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, doub
     return QPC_OK;
 }
 
+/// M^-1 times a row, where M is more than the masses of nodes: into b->v.
+static const double *pull_of(qpc_world *w, const bouncing *b, int32_t i) {
+    memset(b->v, 0, 3 * (size_t)w->block_count * sizeof *b->v);
+    for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) b->v[b->column[k]] = b->value[k];
+    qpc_linsys_solve(&w->inertia, b->v, b->v);
+    return b->v;
+}
+
 /// The fastest approach first, each with an impulse of its own, until nothing approaches. False: the budget of the step does
 /// not reach.
 static bool sequential(qpc_world *w, bouncing *b, double part, double rest, double tolerance) {
-    int32_t n = 3 * w->free_count;
-    for (int32_t k = 0; k < n; k++) b->d[k] = b->load[k] / w->mass[k / 3];
+    int32_t n = 3 * w->block_count;
+    if (w->rigid_count > 0) qpc_linsys_solve(&w->inertia, b->load, b->d);
+    for (int32_t k = 0; k < n && w->rigid_count == 0; k++) b->d[k] = b->load[k] / w->mass[k / 3];
     memset(b->f, 0, (size_t)b->m * sizeof *b->f);
     for (int32_t i = 0; i < b->m; i++) { // what forces added to the approach during the step does not bounce
         const qpc_contact *c = &w->held.data[w->rows.source[b->row[i]]];
         double now = b->base[i];
         for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) now -= b->value[k] * b->d[b->column[k]];
-        b->c[i] = fmin(now - opening(w, c, w->v), 0.0);
+        b->c[i] = fmin(now - approach(w, c), 0.0);
     }
     for (int32_t turn = 0; turn < SEQUENTIAL_MOST; turn++) {
         int32_t fastest = -1;
@@ -223,23 +294,26 @@ static bool sequential(qpc_world *w, bouncing *b, double part, double rest, doub
         if (qpc_step_budget_left(w) == 0) return false;
         w->report->solver_iterations++;
         double compliance = 0.0;
+        const double *pull = w->rigid_count > 0 ? pull_of(w, b, fastest) : NULL;
         for (int32_t k = b->start[fastest]; k < b->start[fastest + 1]; k++)
-            compliance += b->value[k] * b->value[k] / w->mass[b->column[k] / 3];
+            compliance += pull != NULL ? b->value[k] * pull[b->column[k]] : b->value[k] * b->value[k] / w->mass[b->column[k] / 3];
         if (!(compliance > 0.0)) break; // between bodies that are driven
         const qpc_contact *c = &w->held.data[w->rows.source[b->row[fastest]]];
         double approach = fmin(least - b->c[fastest], 0.0);
         double eps = approach < -rest ? part * qpc_world_law(w, c).restitution : 0.0;
         double push = (fmax(-eps * approach, fmin(b->base[fastest], 0.0)) - least) / compliance;
         b->f[fastest] += push;
-        for (int32_t k = b->start[fastest]; k < b->start[fastest + 1]; k++)
+        for (int32_t k = 0; k < n && pull != NULL; k++) b->d[k] -= push * pull[k];
+        for (int32_t k = b->start[fastest]; k < b->start[fastest + 1] && pull == NULL; k++)
             b->d[b->column[k]] -= push * b->value[k] / w->mass[b->column[k] / 3];
     }
     return true;
 }
 
 /// E+ - E - W of the step with velocities v, over the tolerance of the energy test.
-static bool gains(const qpc_world *w, qpc_trial *t, const double *v) {
-    double kinetic, potential, elastic, energy = qpc_world_energy(w, w->x1, v, &kinetic, &potential, &elastic);
+static bool gains(const qpc_world *w, qpc_trial *t, const double *v, qpc_rigid_state *pose) {
+    qpc_rigid_set_velocities(w, v, pose);
+    double kinetic, potential, elastic, energy = qpc_world_energy(w, w->x1, v, pose, &kinetic, &potential, &elastic);
     double step = t->energy_step, drift = t->energy_drift;
     if (qpc_trial_measure_energy(w, t, energy) > QPC_ENERGY_TOLERANCE) {
         t->energy_step = step;
@@ -257,8 +331,12 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     bouncing b = {0};
     double tolerance = w->solver.tolerance * w->min_separation / t->h, part = 1.0;
-    int32_t n = 3 * w->free_count;
+    int32_t n = 3 * w->block_count;
     qpc_status st = allocate(w, &b) ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d impacts", w->rows.m);
+    qpc_rigid_state *pose = qpc_arena_array(&w->arena, (size_t)w->rigid_count, sizeof *pose); // with the velocities on trial
+    if (st == QPC_OK && pose == NULL) st = qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d bodies", w->rigid_count);
+    if (st == QPC_OK) st = turn_to_end(w, err);
+    if (st == QPC_OK && w->rigid_count > 0) memcpy(pose, w->pose1, (size_t)w->rigid_count * sizeof *pose);
     int32_t bounced = st == QPC_OK ? collect(w, t->h, v1, &b) : 0;
     bool solved = true;
     for (int32_t turn = 0; st == QPC_OK && bounced > 0; turn++, part = 1.0 - LOWERED * (double)(1 << turn)) {
@@ -276,8 +354,8 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
             part = 0.0;
             break;
         }
-        for (int32_t k = 0; k < n; k++) b.v[k] = w->row_dof[k / 3] < 0 ? v1[k] : v1[k] + b.d[k];
-        if (gains(w, t, b.v)) continue;
+        for (int32_t k = 0; k < n; k++) b.v[k] = k < 3 * w->free_count && w->row_dof[k / 3] < 0 ? v1[k] : v1[k] + b.d[k];
+        if (gains(w, t, b.v, pose)) continue;
         memcpy(v1, b.v, (size_t)n * sizeof *v1);
         if (!qpc_array_reserve(&w->bounce, (int64_t)w->rows.m)) {
             st = qpc_fail(err, QPC_ERR_MEMORY, "no memory for the impulses of %d rows", w->rows.m);

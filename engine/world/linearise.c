@@ -80,12 +80,12 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
 /// (eq. 1 of the paper, its misprint corrected); at a Newton iterate u = dv, sign = +1.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign) {
     int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
-    int32_t n = 3 * w->free_count;
+    int32_t n = 3 * w->free_count, all = 3 * w->block_count;
     bool implicit = w->integrator == QPC_IMPLICIT_EULER;
-    memset(w->f, 0, (size_t)n * sizeof(double));
+    memset(w->f, 0, (size_t)all * sizeof(double));
     qpc_linsys_clear(&w->sys);
     if (implicit) {
-        memset(w->Hu, 0, (size_t)n * sizeof(double));
+        memset(w->Hu, 0, (size_t)all * sizeof(double));
         qpc_springs_linearise(&w->springs, x, u, h, &w->sys, w->f, w->Hu);
         qpc_sheets_linearise(w, x, u, h, &w->sys, w->f, w->Hu);
         if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
@@ -104,6 +104,8 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
         if (w->sys.kind == QPC_LINSYS_BAND) qpc_linsys_add(&w->sys, i, i, w->mass[i / 3]);
         else w->sys.value[w->sys.start[i]] += w->mass[i / 3];
     }
+    qpc_rigid_add_masses(w, w->pose, &w->sys);
+    qpc_rigid_add_loads(w, h, w->b);
     eliminate_pins(w);
     qpc_lap(&t, &w->report->ns_assemble);
 }
@@ -115,7 +117,7 @@ uint64_t qpc_step_strain_key(int32_t spring, bool maximum) {
 }
 
 static qpc_row_frame frame_of(const qpc_world *w, double h) {
-    return (qpc_row_frame){w->node_count, w->row_dof, w->x, w->v_frame, h};
+    return (qpc_row_frame){.node_count = w->node_count, .dof = w->row_dof, .turn = w->row_turn, .arm = w->arm, .x = w->x, .v = w->v_frame, .dt = h};
 }
 
 /// Length and direction (from the second node to the first) of a spring at x.
@@ -184,7 +186,7 @@ qpc_status qpc_step_merge_predicted(qpc_world *w, qpc_error *err) {
         const qpc_contact *c = &b->data[k++];
         while (i < a->count && a->data[i].key == c->key) i++; // renewed
         // A pair that lay on the other side at the start is left to continuous detection.
-        if (qpc_contact_gap_at(c, w->x) > 0.0) out[count++] = *c;
+        if (qpc_contact_gap_at(c, w->x) > 0.0 && (w->rigid_count == 0 || qpc_rigid_is_outside(w, c, w->x1))) out[count++] = *c;
     }
     w->merged.count = count;
     qpc_contacts swap = w->predicted;

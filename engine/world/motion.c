@@ -107,7 +107,7 @@ void qpc_motion_release(qpc_world *w) {
 }
 
 void qpc_motion_prepare(qpc_world *w, double h, double left) {
-    for (int32_t i = 0; i < 3 * w->free_count; i++) w->v_frame[i] = w->v[i];
+    for (int32_t i = 0; i < 3 * w->live_count; i++) w->v_frame[i] = w->v[i];
     for (int32_t i = 0; i < w->pin_count; i++) {
         const qpc_pin *pin = &w->pins[i];
         qpc_vec3 at = v3_load(w->x + 3 * pin->node), way = v3_sub(pin->target, at);

@@ -94,6 +94,18 @@ static void measure_body(const qpc_world *w, const qpc_trial *t, press *p, int32
     }
 }
 
+static void measure_rigid(const qpc_world *w, const qpc_trial *t, press *p, int32_t k) {
+    const qpc_rigid_part *part = &w->rigids[w->bodies[k].rigid];
+    const qpc_rigid_state *now = &w->pose[w->bodies[k].rigid];
+    const double *dv = w->dv + part->dof, *load = w->force + part->dof, *I = part->inertia.moment;
+    int32_t root = qpc_group_of(p->group, k);
+    double after = qpc_rigid_speed(part, v3_add(now->v, v3_load(dv)), v3_add(now->w, v3_load(dv + 3)));
+    double pulled = v3_norm(v3_load(load)) / part->inertia.mass + v3_norm(w->gravity) +
+                    part->reach * v3_norm(v3_load(load + 3)) / fmin(I[0], fmin(I[1], I[2]));
+    p->fastest[root] = isfinite(after) ? fmax(p->fastest[root], after) : HUGE_VAL;
+    p->allowed[root] = fmax(p->allowed[root], qpc_rigid_speed(part, now->v, now->w) + t->h * pulled);
+}
+
 /// Groups, how fast they are, and how fast what drives and what was there before explains.
 static void measure(const qpc_world *w, const qpc_trial *t, press *p) {
     for (int32_t i = 0; i < w->body_count; i++) {
@@ -106,8 +118,10 @@ static void measure(const qpc_world *w, const qpc_trial *t, press *p) {
         if (side != NULL && w->bodies[side[0]].motion != QPC_STATIC && w->bodies[side[1]].motion != QPC_STATIC)
             qpc_group_join(p->group, side[0], side[1]);
     }
-    for (int32_t k = 0; k < w->body_count; k++)
+    for (int32_t k = 0; k < w->body_count; k++) {
         if (w->bodies[k].motion == QPC_DYNAMIC) measure_body(w, t, p, k);
+        if (w->bodies[k].motion == QPC_RIGID) measure_rigid(w, t, p, k);
+    }
     for (int32_t k = 0; k < w->body_count; k++) {
         double drive = fmax(p->drive[k], p->out), *allowed = &p->allowed[qpc_group_of(p->group, k)];
         // Round things that are pressed together by d slip past each other by sqrt(2 r d).
@@ -217,6 +231,10 @@ static qpc_status stand(qpc_world *w, qpc_trial *t, press *p, qpc_error *err) {
     qpc_motion_prepare(w, t->h, t->left);
     for (int32_t k = 0; k < w->body_count; k++) {
         const qpc_body *body = &w->bodies[k];
+        if (body->motion == QPC_RIGID) {
+            if (stays(p, k)) qpc_rigid_stop(w, body->rigid, t->h);
+            else qpc_rigid_place_end(w, body->rigid, t->h, 1.0, w->dv);
+        }
         for (int32_t a = 3 * body->first_node; a < 3 * (body->first_node + body->node_count) && body->motion == QPC_DYNAMIC; a++) {
             if (w->row_dof[a / 3] < 0) continue;
             if (stays(p, k)) w->dv[a] = -w->v[a];

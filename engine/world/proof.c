@@ -9,7 +9,7 @@
 #include <string.h>
 
 /// The nodes of a body that may be elsewhere at the end of a motion.
-static bool may_move(const qpc_body *body) { return body->motion == QPC_DYNAMIC || qpc_motion_is_driven(body); }
+static bool may_move(const qpc_body *body) { return qpc_body_is_free(body) || qpc_motion_is_driven(body); }
 
 bool qpc_motion_is_proven(const qpc_world *w) {
     if (!w->proof) return false;

@@ -410,6 +410,7 @@ static qpc_status read_bodies(const qpc_value *list, const qpc_world_env *env, q
         qpc_status st = qpc_body_def_read(&list->list.items[i], path, env, nodes, body, err);
         if (st != QPC_OK) return st;
         if (body->motion == QPC_DYNAMIC) nodes += body->node_count;
+        if (body->motion == QPC_RIGID) nodes += 2;
         all_nodes += body->node_count;
         if (all_nodes > INT32_MAX / 8)
             return qpc_fail_at(err, QPC_ERR_LIMIT, path, "the scene has more than %d nodes in all", INT32_MAX / 8);

@@ -4,6 +4,7 @@
 
 #include "engine/collision/detect.h"
 #include "engine/dynamics/cloth.h"
+#include "engine/dynamics/inertia.h"
 #include "engine/dynamics/shell.h"
 #include "engine/engine.h"
 #include "engine/solver/friction.h"
@@ -36,7 +37,7 @@ typedef struct qpc_body_def {
     char name[64];
     char material[QPC_MATERIAL_NAME]; // "": none
     int32_t material_index;
-    qpc_motion_kind motion; // QPC_DYNAMIC: a cable, or with a mesh cloth
+    qpc_motion_kind motion; // QPC_DYNAMIC: a cable, or with a mesh cloth; QPC_RIGID
     double radius;          // m, half thickness
     // cable, cloth
     int32_t node_count;
@@ -52,7 +53,8 @@ typedef struct qpc_body_def {
     qpc_vec3 position;      // m
     double rotation[4];     // unit quaternion w, x, y, z
     double scale;
-    qpc_vec3 velocity, angular_velocity; // m/s, rad/s about position
+    qpc_vec3 velocity, angular_velocity; // m/s, rad/s about position; rigid: of, about the centre
+    qpc_inertia inertia;    // rigid: of the mesh, scaled
 } qpc_body_def;
 
 typedef struct qpc_fixed_def {

@@ -1,4 +1,4 @@
-/// Reading bodies: cables, cloth, static and kinematic meshes (docs/scene.md) to definitions. Cloth gets its springs
+/// Reading bodies: cables, cloth, rigid, static and kinematic meshes (docs/scene.md) to definitions. Cloth gets its springs
 /// and masses here, so that everything later is particles and springs, whatever they were made from.
 #include "engine/world/scene_read.h"
 
@@ -21,8 +21,11 @@ static const char *const CLOTH_KEYS[] = {"kind",      "name",               "mes
                                          "stiffness", "membrane_stiffness", "bending_stiffness", "velocity", "self_exclusion",
                                          "young",     "poisson",            "thickness",         "bending_rigidity",
                                          "material",  NULL};
+static const char *const RIGID_KEYS[] = {"kind",        "name",     "mesh",   "radius",           "position", "rotation",
+                                         "orientation", "scale",    "mass",   "density",          "inertia",  "center",
+                                         "close",       "velocity", "material", "angular_velocity", NULL};
 static const char *const MESH_KEYS[] = {"sha256", NULL};
-static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", NULL};
+static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", "rigid", NULL};
 
 // ---- what several kinds have ----
 
@@ -197,10 +200,11 @@ static qpc_status read_place(const qpc_value *map, const char *where, qpc_body_d
         qpc_path_join(path, where, "scale");
         if ((st = qpc_read_positive(v, path, &body->scale, err)) != QPC_OK) return st;
     }
-    if ((v = qpc_map_get(map, "rotation")) == NULL) return QPC_OK;
+    const char *key = qpc_map_get(map, "orientation") != NULL ? "orientation" : "rotation"; // the same; rigid bodies alone have the first
+    if ((v = qpc_map_get(map, key)) == NULL) return QPC_OK;
     double *q;
     int64_t rows;
-    qpc_path_join(path, where, "rotation");
+    qpc_path_join(path, where, key);
     if ((st = qpc_read_matrix(v, path, 4, 1, &q, &rows, err)) != QPC_OK) return st;
     double norm = rows == 1 ? sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) : 0.0;
     for (int i = 0; i < 4 && norm > 0.0; i++) body->rotation[i] = q[i] / norm;
@@ -232,6 +236,84 @@ static qpc_status read_solid(const qpc_value *map, const char *where, bool kinem
         if ((st = qpc_read_vec3(v, path, &body->angular_velocity, err)) != QPC_OK) return st;
     }
     return QPC_OK;
+}
+
+// ---- rigid bodies ----
+
+/// A tensor (3 x 3) or its diagonal, along the axes of the mesh.
+static qpc_status read_tensor(const qpc_value *v, const char *where, qpc_mat3 *ret, qpc_error *err) {
+    double *data;
+    int64_t rows;
+    qpc_status st = qpc_read_matrix(v, where, 3, 3, &data, &rows, err);
+    if (st != QPC_OK) return st;
+    *ret = (qpc_mat3){{0}};
+    for (int i = 0; i < 9; i++)
+        if (rows == 3) ret->m[i] = data[i];
+        else if (rows == 1 && i % 4 == 0) ret->m[i] = data[i / 4];
+    qpc_free(data);
+    if (rows != 1 && rows != 3)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted three rows of three numbers, or the three of its diagonal");
+    return QPC_OK;
+}
+
+/// The error of an integral or a check, at a key of the scene.
+static qpc_status fail_inertia(qpc_status st, const char *where, qpc_error *err) {
+    char text[sizeof err->message];
+    if (err == NULL) return st;
+    memcpy(text, err->message, sizeof text);
+    return qpc_fail_at(err, st, where, "%s", text);
+}
+
+/// Of the volume inside the mesh, by density or mass; or as the scene has it.
+static qpc_status read_inertia(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    const qpc_value *mass = qpc_map_get(map, "mass"), *density = qpc_map_get(map, "density"), *v = qpc_map_get(map, "close");
+    const qpc_value *inertia = qpc_map_get(map, "inertia"), *center = qpc_map_get(map, "center");
+    double number;
+    bool close = false;
+    if ((mass == NULL) == (density == NULL))
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give mass (kg) or density (kg/m3)");
+    if (inertia != NULL && mass == NULL) return qpc_fail_at(err, QPC_ERR_INVALID, where, "inertia (kg m2) goes with mass, not density");
+    if (center != NULL && inertia == NULL) return qpc_fail_at(err, QPC_ERR_INVALID, where, "center goes with inertia");
+    qpc_path_join(path, where, "close");
+    qpc_status st = v != NULL ? qpc_read_bool(v, path, &close, err) : QPC_OK;
+    if (st != QPC_OK) return st;
+    qpc_path_join(path, where, mass != NULL ? "mass" : "density");
+    if ((st = qpc_read_positive(mass != NULL ? mass : density, path, &number, err)) != QPC_OK) return st;
+    if (inertia != NULL) {
+        qpc_vec3 at = v3(0.0, 0.0, 0.0);
+        qpc_mat3 tensor;
+        qpc_path_join(path, where, "center");
+        if (center != NULL && (st = qpc_read_vec3(center, path, &at, err)) != QPC_OK) return st;
+        qpc_path_join(path, where, "inertia");
+        if ((st = read_tensor(inertia, path, &tensor, err)) != QPC_OK) return st;
+        st = qpc_inertia_given(number, at, &tensor, &body->inertia, err);
+        return st == QPC_OK ? st : fail_inertia(st, path, err);
+    }
+    qpc_path_join(path, where, "mesh");
+    st = qpc_inertia_of_mesh(body->mesh, body->scale, density != NULL ? number : 1.0, close, &body->inertia, err);
+    if (st == QPC_OK && mass != NULL) st = qpc_inertia_set_mass(&body->inertia, number, err);
+    return st == QPC_OK ? st : fail_inertia(st, path, err);
+}
+
+static qpc_status read_rigid(const qpc_value *map, const char *where, const qpc_world_env *env, qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    const qpc_value *v;
+    qpc_status st = qpc_map_check_keys(map, where, RIGID_KEYS, err);
+    body->motion = QPC_RIGID;
+    if (st == QPC_OK) st = read_mesh(map, where, "rigid", env, body, err);
+    if (st != QPC_OK) return st;
+    qpc_path_join(path, where, "radius");
+    if ((st = qpc_read_positive(qpc_map_get(map, "radius"), path, &body->radius, err)) != QPC_OK) return st;
+    if (qpc_map_get(map, "rotation") != NULL && qpc_map_get(map, "orientation") != NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give rotation or orientation, which are the same, not both");
+    if ((st = read_place(map, where, body, err)) != QPC_OK) return st;
+    if ((st = read_inertia(map, where, body, err)) != QPC_OK) return st;
+    qpc_path_join(path, where, "velocity");
+    if ((v = qpc_map_get(map, "velocity")) != NULL && (st = qpc_read_vec3(v, path, &body->velocity, err)) != QPC_OK) return st;
+    qpc_path_join(path, where, "angular_velocity");
+    if ((v = qpc_map_get(map, "angular_velocity")) != NULL) st = qpc_read_vec3(v, path, &body->angular_velocity, err);
+    return st;
 }
 
 // ---- cloth ----
@@ -416,6 +498,7 @@ qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_
     }
     if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
     if (kind == 3) return read_cloth(map, where, env, nodes_so_far, body, err);
+    if (kind == 4) return read_rigid(map, where, env, body, err);
     return read_solid(map, where, kind == 2, env, body, err);
 }
 

@@ -5,6 +5,7 @@
 ///   join    what is still hit: free nodes that hit each other go on together, by their mean velocity, and stand with
 ///           what is static or driven; more and more of them, until nothing is hit
 ///
+/// Worlds of particles only: with rigid bodies such a step is cut.
 /// Either takes energy out of the relative motion and leaves momentum as it is; energy test and fail-safe judge the rest.
 /// All of it is a fixed number of sweeps and tests, none of which counts in the budget: it is no QP that is solved. The
 /// impulses are where the next step goes on from. Runs on the worker in the world.

@@ -22,6 +22,7 @@ void qpc_step_stand_still(qpc_world *w, qpc_trial *t) {
         w->dv[i] = -w->v[i];
         w->x1[i] = w->x[i];
     }
+    for (int32_t i = 0; i < w->rigid_count; i++) qpc_rigid_stop(w, i, t->h);
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
     qpc_step_drop_friction(w);
     // What a step out of budget came to is where the next one goes on from, unless it ran away.
@@ -30,9 +31,15 @@ void qpc_step_stand_still(qpc_world *w, qpc_trial *t) {
     qpc_trial_test_energy(w, t);
 }
 
-/// Kinetic, gravitational and elastic energy of one body, J.
-static double energy_of(const qpc_world *w, const qpc_body *body, const double *x, const double *v, const double *dv) {
+/// Kinetic, gravitational and elastic energy of one body, J; of a rigid one in `pose`.
+static double energy_of(const qpc_world *w, const qpc_body *body, const double *x, const double *v, const double *dv,
+                        const qpc_rigid_state *pose) {
     double sum = 0.0;
+    if (body->motion == QPC_RIGID) {
+        const qpc_rigid_part *part = &w->rigids[body->rigid];
+        const qpc_rigid_state *state = &pose[body->rigid];
+        return qpc_rigid_energy(&part->inertia, state) - part->inertia.mass * v3_dot(w->gravity, state->x);
+    }
     for (int32_t i = body->first_node; i < body->first_node + body->node_count; i++) {
         qpc_vec3 velocity = v3_load(v + 3 * i);
         if (dv != NULL) velocity = v3_add(velocity, v3_load(dv + 3 * i));
@@ -60,9 +67,9 @@ static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {
     g->part = g->gain + w->body_count;
     g->count = 0;
     for (int32_t i = 0; i < w->body_count; i++) {
-        bool free_one = w->bodies[i].motion == QPC_DYNAMIC;
+        bool free_one = qpc_body_is_free(&w->bodies[i]);
         g->of[i] = free_one ? i : -1;
-        g->energy[i] = free_one ? energy_of(w, &w->bodies[i], w->x, w->v, NULL) : 0.0;
+        g->energy[i] = free_one ? energy_of(w, &w->bodies[i], w->x, w->v, NULL, w->pose) : 0.0;
         g->part[i] = 1.0;
     }
     for (int32_t i = 0; i < w->rows.m; i++) {
@@ -82,6 +89,18 @@ static bool is_of(const groups *g, int32_t group, const int32_t side[2]) {
     return (g->of[side[0]] == group) || (g->of[side[1]] == group);
 }
 
+static void slow_rigid(qpc_world *w, const qpc_trial *t, int32_t rigid, bool stands) {
+    double *dv = w->dv + w->rigids[rigid].dof;
+    const qpc_rigid_state *now = &w->pose[rigid];
+    if (stands) {
+        qpc_rigid_stop(w, rigid, t->h);
+        return;
+    }
+    v3_store(dv, v3_scale(0.5, v3_sub(v3_load(dv), now->v)));
+    v3_store(dv + 3, v3_scale(0.5, v3_sub(v3_load(dv + 3), now->w)));
+    qpc_rigid_place_end(w, rigid, t->h, 1.0, w->dv);
+}
+
 /// Half of its way and velocity, or none of it and no forces.
 static void slow(qpc_world *w, const qpc_trial *t, groups *g, int32_t group) {
     g->part[group] *= 0.5;
@@ -90,6 +109,10 @@ static void slow(qpc_world *w, const qpc_trial *t, groups *g, int32_t group) {
     for (int32_t k = group; k < w->body_count; k++) {
         const qpc_body *body = &w->bodies[k];
         if (g->of[k] != group) continue;
+        if (body->motion == QPC_RIGID) {
+            slow_rigid(w, t, body->rigid, stands);
+            continue;
+        }
         for (int32_t i = body->first_node; i < body->first_node + body->node_count; i++) {
             if (w->row_dof[i] < 0) continue;
             for (int32_t a = 3 * i; a < 3 * i + 3; a++) {
@@ -111,7 +134,7 @@ static void slow(qpc_world *w, const qpc_trial *t, groups *g, int32_t group) {
 static void measure(const qpc_world *w, const qpc_trial *t, groups *g) {
     for (int32_t i = 0; i < w->body_count; i++) g->gain[i] = 0.0;
     for (int32_t i = 0; i < w->body_count; i++)
-        if (g->of[i] >= 0) g->gain[g->of[i]] += energy_of(w, &w->bodies[i], w->x1, w->v, w->dv) - g->energy[i] - t->work_of[i];
+        if (g->of[i] >= 0) g->gain[g->of[i]] += energy_of(w, &w->bodies[i], w->x1, w->v, w->dv, w->pose1) - g->energy[i] - t->work_of[i];
 }
 
 /// Slow what gains its share of what the step may not; false: nothing that still moves does.

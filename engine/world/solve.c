@@ -54,7 +54,7 @@ static qpc_status solve_rows(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, c
 
 /// Nothing is left of the budget: the motion that the multipliers at hand lead to.
 static qpc_status take_as_it_is(qpc_world *w, double *dv, qpc_solver_report *report, qpc_error *err) {
-    int32_t n = 3 * w->free_count;
+    int32_t n = 3 * w->block_count;
     double *load = qpc_arena_array(&w->arena, (size_t)n, sizeof *load);
     if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d unknowns", n);
     qpc_status st = qpc_linsys_ensure(&w->sys, err);
@@ -218,12 +218,18 @@ static bool contacts_alone(const qpc_world *w, const qpc_solver_report *report) 
 static bool leads_somewhere(const qpc_world *w, const qpc_trial *t, const double *dv) {
     for (int32_t i = 0; i < 3 * w->free_count; i++)
         if (!(fabs(w->x[i] + t->h * (w->v[i] + dv[i])) < FARTHEST)) return false;
+    for (int32_t i = 3 * w->free_count; i < 3 * w->block_count; i++) // rigid bodies: no farther than that in this motion
+        if (!(fabs(t->h * dv[i]) < FARTHEST)) return false;
     return true;
 }
 
 /// An engine ran into infinity: what is free stands still, as absurd as any other answer that is none.
 static void give_up(qpc_world *w, qpc_trial *t, double *dv) {
     for (int32_t i = 0; i < 3 * w->free_count; i++) dv[i] = (w->row_dof[i / 3] < 0 ? w->v_frame[i] : 0.0) - w->v[i];
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        v3_store(dv + w->rigids[i].dof, v3_neg(w->pose[i].v));
+        v3_store(dv + w->rigids[i].dof + 3, v3_neg(w->pose[i].w));
+    }
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
     qpc_step_drop_friction(w);
     w->warm_count = w->kept.count = 0;

@@ -32,6 +32,7 @@ typedef struct push_out {
     double *x0;     // (nodes x 3) as the scene has it
     double *x;      // (nodes x 3) where the last solution led to: w->x1
     double *limit;  // (free nodes) m
+    int32_t *dof;   // (nodes) row_dof, but -1 for rigid bodies: they are not pushed
     qpc_sides sides;
     QPC_ARRAY(qpc_overlap) overlaps; // at x
     int64_t overlap_count;
@@ -226,7 +227,7 @@ static qpc_status add_passed(push_out *p, int32_t *ret_count, qpc_error *err) {
 
 static qpc_status make_rows(push_out *p, qpc_error *err) {
     qpc_world *w = p->w;
-    qpc_row_frame frame = {w->node_count, w->row_dof, p->x0, w->v_frame, 1.0}; // nothing moves: u = dv
+    qpc_row_frame frame = {.node_count = w->node_count, .dof = p->dof, .x = p->x0, .v = w->v_frame, .dt = 1.0}; // nothing moves: u = dv
     qpc_status st = QPC_OK;
     qpc_rows_clear(&w->rows);
     for (int32_t i = 0; i < p->planes.count && st == QPC_OK; i++) {
@@ -443,13 +444,15 @@ static qpc_status push_apart(qpc_world *w, double limit, qpc_scene_report *repor
     qpc_status st = qpc_sides_init(&p.sides, w, NULL, err);
     if (st == QPC_OK) {
         p.x0 = qpc_alloc(all);
+        p.dof = qpc_alloc_array((size_t)w->node_count, sizeof *p.dof);
         p.limit = qpc_calloc((size_t)w->free_count + 1, sizeof *p.limit);
         p.pulled = qpc_calloc((size_t)w->free_count + 1, 3 * sizeof *p.pulled);
-        if (p.x0 == NULL || p.limit == NULL || p.pulled == NULL) st = qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
+        if (p.x0 == NULL || p.limit == NULL || p.pulled == NULL || p.dof == NULL) st = qpc_fail(err, QPC_ERR_MEMORY, "no memory to separate the start");
     }
     if (st == QPC_OK) {
         memcpy(p.x0, w->x, all);
         memcpy(p.x, w->x, all);
+        for (int32_t i = 0; i < w->node_count; i++) p.dof[i] = i < w->free_count ? w->row_dof[i] : -1;
         p.sides.limit = p.limit;
         for (int32_t i = 0; i < w->body_count; i++)
             for (int32_t k = 0; k < w->bodies[i].node_count && w->bodies[i].motion == QPC_DYNAMIC; k++)
@@ -465,6 +468,7 @@ static qpc_status push_apart(qpc_world *w, double limit, qpc_scene_report *repor
     qpc_array_fini(&p.planes);
     qpc_free(p.pulled);
     qpc_free(p.x0);
+    qpc_free(p.dof);
     qpc_free(p.limit);
     return st;
 }

@@ -11,6 +11,7 @@
 
 typedef struct saved_state {
     double *x, *v, *reactions, *warm_lambda;
+    qpc_rigid_state *pose;
     uint64_t *warm_key;
     qpc_body *bodies;
     qpc_pin *pins;
@@ -28,16 +29,17 @@ static void *copy_into(qpc_arena *arena, const void *from, size_t size) {
 
 static qpc_status save_state(qpc_world *w, saved_state *s, qpc_error *err) {
     qpc_arena *a = &w->arena;
-    size_t moving = 3 * (size_t)w->moving_count * sizeof(double), free_size = 3 * (size_t)w->free_count * sizeof(double);
+    size_t moving = 3 * (size_t)w->moving_count * sizeof(double), free_size = 3 * (size_t)w->live_count * sizeof(double);
     s->x = copy_into(a, w->x, moving);
     s->v = copy_into(a, w->v, free_size);
     s->reactions = copy_into(a, w->reactions, 3 * (size_t)w->pin_count * sizeof(double));
     s->warm_key = copy_into(a, w->warm_key, (size_t)w->warm_count * sizeof *w->warm_key);
     s->warm_lambda = copy_into(a, w->warm_lambda, (size_t)w->warm_count * sizeof(double));
     s->bodies = copy_into(a, w->bodies, (size_t)w->body_count * sizeof *w->bodies);
+    s->pose = copy_into(a, w->pose, (size_t)w->rigid_count * sizeof *w->pose);
     s->pins = copy_into(a, w->pins, (size_t)w->pin_count * sizeof *w->pins);
     if (s->x == NULL || s->v == NULL || s->reactions == NULL || s->warm_key == NULL || s->warm_lambda == NULL ||
-        s->bodies == NULL || s->pins == NULL)
+        s->bodies == NULL || s->pins == NULL || s->pose == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory to keep the state of a step");
     s->kept = copy_into(a, w->kept.data, (size_t)w->kept.count * sizeof *w->kept.data);
     if (s->kept == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to keep the state of a step");
@@ -56,7 +58,8 @@ static qpc_status save_state(qpc_world *w, saved_state *s, qpc_error *err) {
 
 static void restore_state(qpc_world *w, const saved_state *s) {
     memcpy(w->x, s->x, 3 * (size_t)w->moving_count * sizeof(double));
-    memcpy(w->v, s->v, 3 * (size_t)w->free_count * sizeof(double));
+    memcpy(w->v, s->v, 3 * (size_t)w->live_count * sizeof(double));
+    if (w->rigid_count > 0) memcpy(w->pose, s->pose, (size_t)w->rigid_count * sizeof *w->pose);
     memcpy(w->reactions, s->reactions, 3 * (size_t)w->pin_count * sizeof(double));
     if (s->warm_count > 0) { // the arrays only grow, so what was there fits
         memcpy(w->warm_key, s->warm_key, (size_t)s->warm_count * sizeof *w->warm_key);
@@ -158,15 +161,23 @@ static void worsen(qpc_step_report *r, int64_t outcome) {
 
 /// A cut motion keeps its velocities, unless energy would come of it: who is stopped in the air and falls on in
 /// velocity alone would be shot away later. Then what was cut is slowed down.
-static void brake(const qpc_world *w, const qpc_trial *t, const double *cut, double *v1) {
+static void brake(qpc_world *w, const qpc_trial *t, const double *cut, double *v1) {
     double part = 1.0, kinetic = 0.0;
     for (int32_t i = 0; i < w->body_count; i++) part = fmin(part, cut[i]);
-    double gain = qpc_world_energy(w, w->x1, v1, NULL, NULL, NULL) - w->energy - part * fmax(0.0, t->work);
+    double gain = qpc_world_energy(w, w->x1, v1, w->pose1, NULL, NULL, NULL) - w->energy - part * fmax(0.0, t->work);
     for (int32_t pass = 0; pass < 2; pass++) { // energy of what was cut, then its velocities
         if (pass == 1 && !(gain > 0.0)) return;
         double factor = gain < kinetic ? sqrt(1.0 - gain / kinetic) : 0.0;
         for (int32_t i = 0; i < w->body_count; i++) {
             const qpc_body *body = &w->bodies[i];
+            if (body->motion == QPC_RIGID && cut[i] < 1.0) {
+                qpc_rigid_state *end = &w->pose1[body->rigid];
+                if (pass == 0) kinetic += qpc_rigid_energy(&w->rigids[body->rigid].inertia, end);
+                else {
+                    end->v = v3_scale(factor, end->v);
+                    end->w = v3_scale(factor, end->w);
+                }
+            }
             if (body->motion != QPC_DYNAMIC || cut[i] >= 1.0) continue;
             for (int32_t k = body->first_node; k < body->first_node + body->node_count; k++) {
                 if (w->row_dof[k] < 0) continue;
@@ -200,13 +211,15 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
     if (cut != NULL) { // positions were shortened: what that changes of the energy is set apart
         brake(w, t, cut, v1);
-        double energy = qpc_world_energy(w, w->x1, v1, &t->kinetic, &t->potential, &t->elastic);
+        double energy = qpc_world_energy(w, w->x1, v1, w->pose1, &t->kinetic, &t->potential, &t->elastic);
         t->work_pushed += energy - t->energy;
         t->energy = energy;
         t->elastic_most = fmax(t->elastic_most, t->elastic);
     } else {
         qpc_lap(&since, &w->report->ns_certify);
+        qpc_rigid_velocities(w, w->pose1, v1);
         st = qpc_step_bounce(w, t, v1, err);
+        qpc_rigid_set_velocities(w, v1, w->pose1);
         qpc_lap(&since, &w->report->ns_solve);
         if (st != QPC_OK) return st;
     }
@@ -218,7 +231,9 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     qpc_motion_commit(w, t->h, cut);
     memcpy(w->x, w->x1, 3 * (size_t)w->moving_count * sizeof(double));
     memcpy(w->v, v1, 3 * (size_t)w->free_count * sizeof(double));
-    for (int32_t i = 3 * w->free_count; i < 3 * w->moving_count; i++) w->v[i] = w->v_frame[i];
+    if (w->rigid_count > 0) memcpy(w->pose, w->pose1, (size_t)w->rigid_count * sizeof *w->pose);
+    qpc_rigid_vertex_velocities(w, w->pose, w->x, w->v);
+    for (int32_t i = 3 * w->live_count; i < 3 * w->moving_count; i++) w->v[i] = w->v_frame[i];
     w->energy = t->energy;
     w->work += t->work;
     w->work_most = fmax(w->work_most, fabs(w->work));
@@ -349,7 +364,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);
     // An unsolved QP that gains energy: the same.
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    if (st == QPC_OK && (t.impact || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
+    if (st == QPC_OK && (t.impact || t.swerves || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
         qpc_trial_count(w, &t);
@@ -361,7 +376,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     }
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
-    if (st == QPC_OK && t.exhausted && t.impact) st = qpc_step_settle(w, &t, err);
+    if (st == QPC_OK && t.exhausted && t.impact && w->rigid_count == 0) st = qpc_step_settle(w, &t, err);
     if (st == QPC_OK && t.exhausted && (t.absurd || qpc_trial_gains(w, &t))) st = qpc_step_slow_down(w, &t, err);
     else if (st == QPC_OK && t.absurd) qpc_step_stand_still(w, &t);
     if (st == QPC_OK) {
@@ -392,11 +407,12 @@ static void finish_report(qpc_world *w) {
     r->work_pushed = w->work_pushed;
     r->lag = qpc_motion_lag(w);
     qpc_vec3 momentum = v3(0.0, 0.0, 0.0);
-    for (int32_t i = 0; i < w->free_count; i++) {
+    for (int32_t i = 0; i < w->live_count; i++) { // vertices of rigid bodies have no mass of their own
         qpc_vec3 v = v3_load(w->v + 3 * i);
         momentum = v3_madd(momentum, w->mass[i], v);
         r->max_speed = fmax(r->max_speed, v3_norm(v));
     }
+    for (int32_t i = 0; i < w->rigid_count; i++) momentum = v3_madd(momentum, w->rigids[i].inertia.mass, w->pose[i].v);
     r->momentum_x = momentum.x;
     r->momentum_y = momentum.y;
     r->momentum_z = momentum.z;
@@ -423,7 +439,8 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_detector_counts_reset(w->detector);
 
     saved_state saved;
-    qpc_status st = save_state(w, &saved, err);
+    qpc_status st = qpc_rigid_widen(w, err);
+    if (st == QPC_OK) st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     w->substates.count = 0;
     w->rub.missed = 0;

@@ -11,12 +11,16 @@
 
 // ---- energy and hash ----
 
-double qpc_world_energy(const qpc_world *w, const double *x, const double *v, double *ret_kinetic,
+double qpc_world_energy(const qpc_world *w, const double *x, const double *v, const qpc_rigid_state *pose, double *ret_kinetic,
                         double *ret_potential, double *ret_elastic) {
     double kinetic = 0.0, potential = 0.0;
     for (int32_t i = 0; i < w->free_count; i++) {
         kinetic += 0.5 * w->mass[i] * v3_norm2(v3_load(v + 3 * i));
         potential -= w->mass[i] * v3_dot(w->gravity, v3_load(x + 3 * i));
+    }
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        kinetic += qpc_rigid_energy(&w->rigids[i].inertia, &pose[i]);
+        potential -= w->rigids[i].inertia.mass * v3_dot(w->gravity, pose[i].x);
     }
     double elastic = qpc_springs_energy(&w->springs, x) + qpc_springs_limit_energy(&w->springs, x, false) + qpc_sheets_energy(w, x);
     if (ret_kinetic != NULL) *ret_kinetic = kinetic;
@@ -42,6 +46,14 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
                              body->owed.z,             body->owed_turn.x,        body->owed_turn.y,
                              body->owed_turn.z,        body->pace,               body->turn_pace};
             qpc_hash64_doubles(h, pose, sizeof pose / sizeof pose[0]);
+            continue;
+        }
+        if (body->motion == QPC_RIGID) {
+            const qpc_rigid_state *s = &w->pose[body->rigid];
+            double state[] = {s->x.x, s->x.y, s->x.z, s->q[0], s->q[1], s->q[2], s->q[3],
+                              s->v.x, s->v.y, s->v.z, s->w.x,  s->w.y,  s->w.z};
+            qpc_hash64_doubles(h, state, sizeof state / sizeof state[0]);
+            qpc_hash64_doubles(h, w->force + w->rigids[body->rigid].dof, 6);
             continue;
         }
         size_t first = 3 * (size_t)body->first_node, count = 3 * (size_t)body->node_count;
@@ -121,7 +133,7 @@ void qpc_world_destroy(qpc_world *w) {
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
                       w->warm_key,    w->warm_lambda, w->contact_info, w->conflict_info, w->limit_on, w->giving,
                       w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block,
-                      w->laws,       w->mass_floor};
+                      w->laws,       w->mass_floor,  w->rigids,      w->pose,        w->pose1,     w->row_turn, w->arm};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_sheets_fini(w);
     qpc_value_fini(&w->scene);
@@ -132,7 +144,7 @@ static double *doubles(int64_t count) { return qpc_calloc((size_t)(count > 0 ? c
 
 /// Numbers of nodes, then the arrays over them.
 static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
-    int64_t free_nodes = 0, driven = 0, all = 0, springs = 0;
+    int64_t free_nodes = 0, driven = 0, all = 0, springs = 0, rigid = 0, vertices = 0;
     bool cloth = false, sheets = false;
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
@@ -142,16 +154,22 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
         cloth = cloth || (body->motion == QPC_DYNAMIC && body->mesh != NULL);
         sheets = sheets || body->sheet.count > 0;
         if (body->motion == QPC_KINEMATIC) driven += body->node_count;
+        if (body->motion == QPC_RIGID) {
+            vertices += body->node_count;
+            rigid++;
+        }
     }
     w->node_count = (int32_t)all;
     w->free_count = (int32_t)free_nodes;
-    w->moving_count = (int32_t)(free_nodes + driven);
+    w->live_count = (int32_t)(free_nodes + vertices);
+    w->block_count = (int32_t)(free_nodes + 2 * rigid);
+    w->moving_count = (int32_t)(free_nodes + vertices + driven);
     w->springs.count = (int32_t)springs;
     w->pin_count = def->fixed.count;
     w->bodies = qpc_calloc((size_t)def->bodies.count, sizeof *w->bodies);
     bool ok = w->bodies != NULL;
     if (ok) w->body_count = def->bodies.count;
-    int64_t n = 3 * all, m = 3 * free_nodes;
+    int64_t n = 3 * all, m = 3 * (int64_t)w->block_count;
     ok = (w->x = doubles(n)) && (w->v = doubles(n)) && (w->x1 = doubles(n)) && (w->v_frame = doubles(n)) && ok;
     ok = ok && (w->proven = doubles(3 * (int64_t)w->moving_count));
     ok = ok && (w->mass = doubles(all)) && (w->force = doubles(m)) && (w->b = doubles(m)) && (w->f = doubles(m));
@@ -168,6 +186,12 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     ok = ok && (w->pin_of = qpc_calloc((size_t)free_nodes + 1, sizeof *w->pin_of));
     ok = ok && (w->pins = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pins));
     ok = ok && (w->pin_node = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pin_node));
+    if (rigid > 0) {
+        ok = ok && (w->rigids = qpc_calloc((size_t)rigid, sizeof *w->rigids));
+        ok = ok && (w->pose = qpc_calloc((size_t)rigid, sizeof *w->pose)) && (w->pose1 = qpc_calloc((size_t)rigid, sizeof *w->pose1));
+        ok = ok && (w->row_turn = qpc_calloc((size_t)all, sizeof *w->row_turn));
+        ok = ok && (w->arm = doubles(3 * (int64_t)w->live_count));
+    }
     if (!ok)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for a world of %lld nodes", (long long)all);
     return qpc_hash64_create(&w->hasher, err);
@@ -220,9 +244,9 @@ static qpc_status place_solid(qpc_world *w, int32_t index, const qpc_body_def *d
 }
 
 static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
-    static const qpc_motion_kind order[] = {QPC_DYNAMIC, QPC_KINEMATIC, QPC_STATIC};
+    static const qpc_motion_kind order[] = {QPC_DYNAMIC, QPC_RIGID, QPC_KINEMATIC, QPC_STATIC};
     int32_t node = 0, spring = 0;
-    for (int pass = 0; pass < 3; pass++)
+    for (int pass = 0; pass < 4; pass++)
         for (int32_t i = 0; i < def->bodies.count; i++) {
             const qpc_body_def *from = &def->bodies.data[i];
             qpc_body *body = &w->bodies[i];
@@ -231,13 +255,14 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
             body->motion = from->motion;
             body->material = from->material_index;
             body->radius = from->radius;
+            body->rigid = -1;
             body->first_node = node;
             body->node_count = from->node_count;
             node += from->node_count;
             if (from->motion == QPC_DYNAMIC)
                 place_particles(w, body, from, &spring);
             else {
-                qpc_status st = place_solid(w, i, from, err);
+                qpc_status st = from->motion == QPC_RIGID ? qpc_rigid_create(w, i, from, err) : place_solid(w, i, from, err);
                 if (st != QPC_OK) return st;
             }
         }
@@ -261,6 +286,15 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
         w->springs.most = w->spring_max;
     }
     for (int32_t i = 0; i < w->node_count; i++) w->row_dof[i] = i < w->free_count ? 3 * i : -1;
+    for (int32_t i = 0; i < w->node_count && w->rigid_count > 0; i++) w->row_turn[i] = -1;
+    qpc_rigid_number(w);
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const qpc_body *body = &w->bodies[w->rigids[i].body];
+        for (int32_t k = body->first_node; k < body->first_node + body->node_count; k++) {
+            w->row_dof[k] = w->rigids[i].dof;
+            w->row_turn[k] = w->rigids[i].dof + 3;
+        }
+    }
     for (int32_t i = 0; i < w->free_count; i++) w->pin_of[i] = -1;
     for (int32_t i = 0; i < w->pin_count; i++) {
         int32_t at = w->bodies[def->fixed.data[i].body].first_node + def->fixed.data[i].node;
@@ -328,13 +362,14 @@ static qpc_status find_neighbours(qpc_world *w, qpc_error *err) {
     return QPC_OK;
 }
 
-/// K: a band for cables alone, else sparse.
+/// K: a band for cables and rigid bodies alone, else sparse.
 static qpc_status make_system(qpc_world *w, qpc_error *err) {
-    if (w->spring_other == NULL) return qpc_linsys_resize(&w->sys, 3 * w->free_count, w->free_count > 1 ? 5 : 2, err);
+    if (w->spring_other == NULL) return qpc_linsys_resize(&w->sys, 3 * w->block_count, qpc_rigid_band(w), err);
     int32_t *start, *row;
     qpc_status st = qpc_springs_pattern(&w->springs, w->free_count, &start, &row, w->spring_place, err);
     if (st != QPC_OK) return st;
-    st = qpc_linsys_resize_sparse(&w->sys, 3 * w->free_count, start, row, err);
+    if (w->rigid_count > 0) st = qpc_rigid_add_pattern(w, &start, &row, err);
+    if (st == QPC_OK) st = qpc_linsys_resize_sparse(&w->sys, 3 * w->block_count, start, row, err);
     qpc_free(start);
     qpc_free(row);
     return st;
@@ -345,7 +380,7 @@ static double smallest_separation(const qpc_scene_def *def) {
     double cable = HUGE_VAL, other = HUGE_VAL;
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
-        double *least = body->motion == QPC_DYNAMIC ? &cable : &other;
+        double *least = body->motion >= QPC_DYNAMIC ? &cable : &other;
         *least = fmin(*least, body->radius);
     }
     if (cable == HUGE_VAL) return 1e-3;
@@ -354,9 +389,16 @@ static double smallest_separation(const qpc_scene_def *def) {
 
 /// K need not be factored to be certified: it is not less than the masses, or 1 where a node is fixed.
 static qpc_status make_floor(qpc_world *w, qpc_error *err) {
-    if ((w->mass_floor = doubles(3 * (int64_t)w->free_count)) == NULL)
+    if ((w->mass_floor = doubles(3 * (int64_t)w->block_count)) == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the masses of %d nodes", w->free_count);
     for (int32_t i = 0; i < 3 * w->free_count; i++) w->mass_floor[i] = w->row_dof[i / 3] < 0 ? 1.0 : w->mass[i / 3];
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const double *I = w->rigids[i].inertia.moment;
+        for (int32_t a = 0; a < 3; a++) {
+            w->mass_floor[w->rigids[i].dof + a] = w->rigids[i].inertia.mass;
+            w->mass_floor[w->rigids[i].dof + 3 + a] = (1.0 - 1e-12) * fmin(I[0], fmin(I[1], I[2]));
+        }
+    }
     w->sys.least = w->mass_floor;
     return QPC_OK;
 }
@@ -364,8 +406,9 @@ static qpc_status make_floor(qpc_world *w, qpc_error *err) {
 /// M for impacts, factored once.
 static qpc_status make_inertia(qpc_world *w, qpc_error *err) {
     if (!w->bounces) return QPC_OK;
-    qpc_status st = qpc_linsys_resize(&w->inertia, 3 * w->free_count, 0, err);
+    qpc_status st = qpc_linsys_resize(&w->inertia, 3 * w->block_count, w->rigid_count > 0 ? 2 : 0, err);
     if (st != QPC_OK) return st;
+    qpc_rigid_add_masses(w, w->pose, &w->inertia); // anew where something bounces
     for (int32_t i = 0; i < 3 * w->free_count; i++) qpc_linsys_add(&w->inertia, i, i, w->mass[i / 3]);
     return qpc_linsys_factor(&w->inertia, err);
 }
@@ -398,7 +441,7 @@ static qpc_status make_detector(qpc_world *w, const qpc_scene_def *def, qpc_erro
 
 static void begin_run(qpc_world *w) {
     double kinetic, elastic;
-    w->energy = w->energy_start = qpc_world_energy(w, w->x, w->v, &kinetic, NULL, &elastic);
+    w->energy = w->energy_start = qpc_world_energy(w, w->x, w->v, w->pose, &kinetic, NULL, &elastic);
     w->kinetic_start = kinetic;
     w->elastic_most = elastic;
     w->height_low = HUGE_VAL;
@@ -461,13 +504,14 @@ qpc_status qpc_world_create(const qpc_value *scene, const qpc_world_env *env, qp
 
 size_t qpc_world_memory(const qpc_world *w) {
     size_t per_node = 15 * sizeof(double) + sizeof(int32_t);
+    size_t rigid = (size_t)w->rigid_count * (sizeof *w->rigids + 2 * sizeof *w->pose + 6 * 8 * sizeof(double));
     size_t per_free = 21 * sizeof(double) + 12 * (size_t)(w->sys.bandwidth + 1) * sizeof(double);
     size_t per_spring = 6 * sizeof(double) + 3 * sizeof(int32_t) + 1;
     int64_t entries;
     qpc_linsys_values(&w->sys, &entries);
     if (w->sys.kind == QPC_LINSYS_BAND) entries = 0; // in per_free
     double factor = w->sys.sparse != NULL ? qpc_factor_entries(w->sys.sparse) : 0.0;
-    return sizeof *w + qpc_sheets_memory(w) + (size_t)w->springs.count * per_spring + (size_t)entries * 32 + (size_t)factor * 12 +
+    return sizeof *w + rigid + qpc_sheets_memory(w) + (size_t)w->springs.count * per_spring + (size_t)entries * 32 + (size_t)factor * 12 +
            (size_t)w->node_count * per_node + (size_t)w->free_count * per_free + w->arena.high_water +
            (size_t)w->rows.nnz_capacity * 12 + (size_t)w->rows.m_capacity * 48 +
            (size_t)(w->near.capacity + w->probe.capacity + w->held.capacity) * sizeof(qpc_contact);
@@ -486,7 +530,7 @@ const double *qpc_world_masses(const qpc_world *w) { return w->mass; }
 const qpc_value *qpc_world_scene(const qpc_world *w) { return &w->scene; }
 
 qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
-    static const char *const kinds[] = {"static", "kinematic", "cable"};
+    static const char *const kinds[] = {"static", "kinematic", "cable", "rigid"};
     const qpc_body *body = &w->bodies[index];
     bool cloth = body->motion == QPC_DYNAMIC && body->mesh != NULL;
     return (qpc_body_info){

@@ -1,7 +1,8 @@
 /// Inside of a world: its arrays and the calls between the files of this folder.
 ///
-/// Nodes are numbered cables and cloth first (in body order), then kinematic, then static bodies, so that the
-/// unknowns of node i are 3 i .. 3 i + 2 for i < free_count, and the nodes that move come first.
+/// Nodes are numbered cables and cloth first (in body order), then vertices of rigid, kinematic and static bodies, so that
+/// the unknowns of node i are 3 i .. 3 i + 2 for i < free_count, and the nodes that move come first. Behind the unknowns of
+/// nodes come six for each rigid body, velocity of the centre and angular velocity: two blocks of three.
 #ifndef QPC_ENGINE_WORLD_WORLD_H
 #define QPC_ENGINE_WORLD_WORLD_H
 
@@ -9,6 +10,7 @@
 #include "engine/collision/detect.h"
 #include "engine/dynamics/cable.h"
 #include "engine/dynamics/linsys.h"
+#include "engine/dynamics/rigid.h"
 #include "engine/engine.h"
 #include "engine/solver/certificate.h"
 #include "engine/solver/rows.h"
@@ -28,7 +30,8 @@ typedef struct qpc_body {
     int32_t first_spring, spring_count, stretch_count; // cable, cloth; bending springs come last
     double radius;
     qpc_mesh *mesh;
-    double *local;              // kinematic: (n x 3) vertices in the frame of the body, m
+    double *local;              // kinematic, rigid: (n x 3) vertices in the frame of the body, m; rigid: principal axes, from its centre
+    int32_t rigid;              // number among the rigid bodies, or -1
     qpc_vec3 position;          // kinematic pose
     double rotation[4];         // w, x, y, z
     qpc_vec3 velocity, angular_velocity;
@@ -38,6 +41,14 @@ typedef struct qpc_body {
     bool stood;                 // kinematic: it was not let go at all in the motion before
     bool pressing;              // kinematic: the present attempt has no answer, or a wild one, because of it
 } qpc_body;
+
+typedef struct qpc_rigid_part { // what a rigid body is beside its surface
+    int32_t body;
+    int32_t dof;               // first of its six unknowns
+    qpc_rigid_body inertia;
+    double reach;              // of its farthest vertex from the centre, m
+    qpc_vec3 kick, twist;      // change of velocities that pose1 was placed with
+} qpc_rigid_part;
 
 typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (docs/theory.md)
     int32_t node;
@@ -81,13 +92,21 @@ struct qpc_world {
 
     // nodes
     int32_t node_count, free_count, moving_count;
+    int32_t live_count;     // free nodes and vertices of rigid bodies: what forces move
+    int32_t block_count;    // unknowns by threes: free nodes, then two for each rigid body
     double *x, *v, *mass;   // state
-    double *force;          // (free_count x 3) applied forces, N
+    double *force;          // (block_count x 3) applied forces, N, and torques, N m
     double *x1;             // (node_count x 3) end of the motion on trial
     double *v_frame;        // (node_count x 3) see qpc_row_frame
     double *proven;         // (moving_count x 3) end of the motion from x that was tested last
     bool proof;             // that test found nothing
-    int32_t *row_dof;       // (node_count) 3 i, or -1 for pinned and driven nodes
+    int32_t *row_dof;       // (node_count) 3 i, that of its body for a rigid vertex, or -1 for pinned and driven nodes
+    // rigid bodies
+    qpc_rigid_part *rigids;
+    int32_t rigid_count;
+    qpc_rigid_state *pose, *pose1; // (rigid_count) now; at the end of the motion on trial
+    int32_t *row_turn;      // (node_count) unknown of its body's turning for a rigid vertex, else -1; NULL: no rigid bodies
+    double *arm;            // (live_count x 3) of rigid vertices, half way through the motion on trial, m
     qpc_pin *pins;
     int32_t *pin_node;      // (pin_count) the same nodes, for readers
     double *reactions;      // (pin_count x 3) N
@@ -113,13 +132,13 @@ struct qpc_world {
     qpc_rub rub;
     QPC_ARRAY(qpc_kept_friction) kept; // friction of the last solve, sorted by key
     qpc_linsys inertia;        // M, if something bounces
-    double *mass_floor;        // (3 free_count) what K is not less than, kg
+    double *mass_floor;        // (3 block_count) what K is not less than, kg
     QPC_ARRAY(double) bounce;  // impulses of restitution in the last motion, by row, N s; empty: none
 
     // step workspace
     qpc_linsys sys;
     qpc_arena arena;
-    double *b, *f, *Hu, *dv, *dv_try, *dv_best; // (3 free_count)
+    double *b, *f, *Hu, *dv, *dv_try, *dv_best; // (3 block_count)
     qpc_detector *detector;
     qpc_contacts near;      // proximity at x: gaps of the report, rows of a cautious attempt
     bool near_valid;
@@ -153,8 +172,8 @@ struct qpc_world {
 };
 
 // ---- world.c ----
-/// E = kinetic + gravitational + elastic at (x, v); parts may be NULL.
-double qpc_world_energy(const qpc_world *w, const double *x, const double *v, double *ret_kinetic,
+/// E = kinetic + gravitational + elastic at (x, v) and the rigid bodies' states; parts may be NULL.
+double qpc_world_energy(const qpc_world *w, const double *x, const double *v, const qpc_rigid_state *pose, double *ret_kinetic,
                         double *ret_potential, double *ret_elastic);
 /// Chain the hash of the state after step w->step + 1 onto w->hash.
 uint64_t qpc_world_state_hash(qpc_world *w);
@@ -188,6 +207,52 @@ void qpc_motion_commit(qpc_world *w, double h, const double *body_scale);
 void qpc_motion_release(qpc_world *w);
 /// Largest distance between where something driven is and where its orders would have it, m.
 double qpc_motion_lag(const qpc_world *w);
+
+static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion >= QPC_DYNAMIC; }
+
+// ---- rigids.c: motion of rigid bodies (docs/theory-rigid.md, TR17 to TR21) ----
+/// pose1 and x1 of a body after the part `scale` of a free motion of length h that begins with the kick dv (blocks x 3).
+/// Too fast to follow: x1 is not a number.
+void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, const double *dv);
+/// It stands over a motion of length h: dv and pose1 say so.
+void qpc_rigid_stop(qpc_world *w, int32_t rigid, double h);
+void qpc_rigid_place_ends(qpc_world *w, double h, const double *dv);
+/// Arms of rows, and v_frame of the vertices such that x + h (v_frame + J dv) is x1 at the kick it was placed with.
+void qpc_rigid_linearise(qpc_world *w, double h);
+/// Mass blocks into K (cleared), the bodies in `pose`; loads into b.
+void qpc_rigid_add_masses(const qpc_world *w, const qpc_rigid_state *pose, qpc_linsys *K);
+void qpc_rigid_add_loads(const qpc_world *w, double h, double *b);
+/// 1/2 dv'M dv less what loads do on the way.
+double qpc_rigid_potential(const qpc_world *w, double h, const double *dv);
+/// Velocities of bodies in `pose` into their blocks of u, and back.
+void qpc_rigid_velocities(const qpc_world *w, const qpc_rigid_state *pose, double *u);
+void qpc_rigid_set_velocities(const qpc_world *w, const double *u, qpc_rigid_state *pose);
+/// Velocities of the vertices of bodies in `pose`, at their vertices' places x, into v (nodes x 3).
+void qpc_rigid_vertex_velocities(const qpc_world *w, const qpc_rigid_state *pose, const double *x, double *v);
+/// Largest over the bodies of how far vertices swerve from the chords that were tested, over the radius.
+double qpc_rigid_swerve(const qpc_world *w, double h);
+/// Speed of its fastest point is no more than this, m/s.
+double qpc_rigid_speed(const qpc_rigid_part *part, qpc_vec3 v, qpc_vec3 turning);
+// ---- rigid_create.c ----
+/// The next rigid body, of that definition: vertices along its principal axes from its centre, its pose and velocities.
+qpc_status qpc_rigid_create(qpc_world *w, int32_t body, const qpc_body_def *def, qpc_error *err);
+/// Their unknowns, from the lowest body up: those that lie on each other are next to each other in K.
+void qpc_rigid_number(qpc_world *w);
+/// Half bandwidth of K without cloth. Rigid bodies are not coupled in it, but in K + J'RJ those that touch are, and what lies beyond
+/// the band is dear. Where there is mostly cable, its own.
+int32_t qpc_rigid_band(const qpc_world *w);
+/// Every so many steps: wider, if bodies came to lie by each other that it does not join.
+enum { QPC_WIDEN_STEPS = 16 };
+qpc_status qpc_rigid_widen(qpc_world *w, qpc_error *err);
+/// Two blocks of three for each behind the pattern of K over the nodes; both arrays grow.
+qpc_status qpc_rigid_add_pattern(const qpc_world *w, int32_t **start, int32_t **row, qpc_error *err);
+
+// ---- rigid_sides.c ----
+/// A contact found at x is on the outside of the rigid bodies that it is of; true if it is of none.
+bool qpc_rigid_is_outside(const qpc_world *w, const qpc_contact *c, const double *x);
+/// A hit of x -> x1 with an edge or vertex inside a flat part of a mesh that is not along the normal there: something else is
+/// nearer to that plane, and hit before.
+bool qpc_rigid_is_beside(const qpc_world *w, const qpc_contact *hit);
 
 // ---- proof.c: what is known of a motion ----
 /// Continuous detection of x -> x1 at factor * separation, hits into w->probe; counted in the report. A test at the

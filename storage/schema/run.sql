@@ -26,7 +26,7 @@ CREATE TABLE meshes(
 CREATE TABLE bodies(
     body INTEGER PRIMARY KEY,       -- index in the scene, from 0
     name TEXT NOT NULL,
-    kind TEXT NOT NULL,             -- 'cable', 'cloth', 'static', 'kinematic'
+    kind TEXT NOT NULL,             -- 'cable', 'cloth', 'rigid', 'static', 'kinematic'
     first_node INTEGER NOT NULL,    -- slice of a frame
     node_count INTEGER NOT NULL,    -- 0: does not move
     element_count INTEGER NOT NULL,

@@ -64,6 +64,12 @@ class RecordedScenes(unittest.TestCase):
             scene["bodies"][0]["mesh"]["generate"]["columns"] = 14
         self.record_and_check("cloth-sphere", steps=STEPS // 4, edit=coarser)
 
+    def test_boxes(self):
+        self.record_and_check("boxes")
+
+    def test_stack_of_20(self):
+        self.record_and_check("stack-20", steps=STEPS // 4)
+
 
 if __name__ == "__main__":
     unittest.main()

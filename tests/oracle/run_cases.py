@@ -161,6 +161,8 @@ def scene_of(case, client):
     from wire import pack_array
     import numpy
     bodies, constraints = [], []
+    # Rigid bodies have no thickness of their own there: the pair's is the margin.
+    margin = case["contact"]["margin"] if any(body["kind"] == "rigid" for body in case["bodies"]) else 0
     for body in case["bodies"]:
         if body["kind"] == "cable":
             need(body.get("bend_stiffness", 0) == 0, "bending is not known")
@@ -186,8 +188,12 @@ def scene_of(case, client):
                 constraints.append({"kind": "fixed", "body": body["name"], "nodes": body["fixed"]})
         else:
             bodies.append({"kind": body["kind"], "name": body["name"],
-                           "mesh": {"sha256": mesh["sha256"]}, "radius": body.get("thickness", 0) / 2})
-    return {"name": case["id"], "dt": case["dt"], "gravity": case["gravity"], "bodies": bodies,
+                           "mesh": {"sha256": mesh["sha256"]}, "radius": body.get("thickness", margin) / 2})
+        if body["kind"] == "rigid":
+            bodies[-1].update(mass=body["mass"], velocity=[float(v) for v in body["linear_velocity"]],
+                              angular_velocity=body["angular_velocity"])
+    law = {key: case["contact"][key] for key in ("friction", "restitution") if case.get("contact", {}).get(key)}
+    return {"contacts": law, "name": case["id"], "dt": case["dt"], "gravity": case["gravity"], "bodies": bodies,
             "constraints": constraints,
             "contacts": {key: case["contact"][key] for key in ("friction", "restitution") if case["contact"].get(key)},
             "record": {"frames": 1, "precision": "float64", "substeps": True}}
@@ -243,7 +249,7 @@ def run_dynamics(path):
                  f"step {step}: {reply['status']}, {reply['error']}")
             positions = {name: reply["positions"][part] for name, part in slices.items()}
             checker.step(step, step == case["steps"], positions, reply["velocities"],
-                         reply["summary"]["last"])
+                         reply["summary"]["last"], slices)
         with connect(server) as fresh:
             fresh.call("hello", version=1)
         (run,) = run_files(server)

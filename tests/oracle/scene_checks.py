@@ -6,13 +6,13 @@ Only what cables, cloth and meshes need; a check that is not here makes the case
 import numpy
 
 AXES = {"x": 0, "y": 1, "z": 2}
-NEEDS = {"cable", "cloth", "static", "kinematic"}  # kinds of bodies that scene_of (run_cases.py) can pose
+KINDS = {"cable", "cloth", "rigid", "static", "kinematic"}  # of bodies that scene_of (run_cases.py) can pose
 LAWS = {"friction", "restitution"}
 
 
 def reason_to_skip(case):
     """Why this version cannot run the scene, or None."""
-    kinds = {body["kind"] for body in case["bodies"]} - NEEDS
+    kinds = {body["kind"] for body in case["bodies"]} - KINDS
     if kinds:
         return "needs bodies of kind " + ", ".join(sorted(kinds))
     needs = set(case.get("needs", [])) - LAWS
@@ -60,6 +60,13 @@ def segment_distance(p, q, r, s):
     return numpy.where(inside, numpy.minimum(best, across), best)
 
 
+def angular_velocity(x, v):
+    """w of v = V + w x r, by least squares."""
+    r, u = x - x.mean(axis=0), v - v.mean(axis=0)
+    rows = numpy.array([[[0, z, -y], [-z, 0, x_], [y, -x_, 0]] for x_, y, z in r]).reshape(-1, 3)
+    return numpy.linalg.lstsq(rows, u.reshape(-1), rcond=None)[0]
+
+
 class Checker:
     """Judges one case; fails are collected as texts. no_intersection is left to qpc-run-check."""
 
@@ -71,6 +78,9 @@ class Checker:
         self.rest = {body["name"]: numpy.linalg.norm(numpy.diff(numpy.array(body["vertices"]), axis=0),
                                                      axis=1)
                      for body in case["bodies"] if body["kind"] == "cable"}
+        self.start = {body["name"]: numpy.array(body["vertices"], float) for body in case["bodies"]}
+        self.energy = None  # of the first step
+        self.seen = {}      # positions that later ones are measured against
         self.failures = []
         self.run_check_wanted = False
         self.worst = {}
@@ -81,16 +91,22 @@ class Checker:
         if not ok and len(self.failures) < 10:
             self.failures.append(f"{name} at step {step}: {value}")
 
-    def step(self, number, last, bodies, velocities, diagnostics):
-        """bodies: name -> positions (n, 3) after the step."""
+    def step(self, number, last, bodies, velocities, diagnostics, parts):
+        """bodies: name -> positions (n, 3) after the step; parts: their rows of the velocities."""
         for check in self.expect:
             when = check.get("when", "end")
             if isinstance(when, dict) and set(when) == {"at"}:
                 if number != round(when["at"] / self.case["dt"]):
                     continue
+            elif isinstance(when, dict) and set(when) == {"after"}:
+                if number * self.case["dt"] < when["after"]:
+                    continue
+            elif isinstance(when, dict) and set(when) == {"from", "to"}:
+                if not when["from"] <= number * self.case["dt"] <= when["to"]:
+                    continue
             elif when not in ("every_step", "end"):
                 raise ValueError(f"when {when} is not known here")
-            elif when == "end" and not last and check["check"] not in ("wall_clock_per_step", "alive"):
+            elif when == "end" and not last and check["check"] not in ("wall_clock_per_step", "alive", "energy_never_above"):
                 continue
             kind = check["check"]
             if kind == "finite":
@@ -129,8 +145,28 @@ class Checker:
                 mean = float(bodies[check["body"]][:, AXES[check["axis"]]].mean())
                 self._judge(check, number, check["low"] <= mean <= check["high"], mean)
             elif kind == "max_speed":
-                fastest = float(numpy.linalg.norm(velocities, axis=1).max())
+                mine = velocities[parts[check["body"]]] if "body" in check else velocities
+                fastest = float(numpy.linalg.norm(mine, axis=1).max())
                 self._judge(check, number, fastest <= check["at_most"], fastest)
+            elif kind == "below_plane":
+                top = float(bodies[check["body"]][:, AXES[check["axis"]]].max())
+                self._judge(check, number, top <= check["value"] + check["tolerance"], top)
+            elif kind == "displacement_between":
+                axis = AXES[check["axis"]]
+                way = float(bodies[check["body"]][:, axis].mean() - self.start[check["body"]][:, axis].mean())
+                self._judge(check, number, check["low"] <= way <= check["high"], way)
+            elif kind == "moved_at_most":
+                x = bodies[check["body"]]
+                then = self.seen.setdefault(check["body"], x.copy())
+                far = float(numpy.linalg.norm(x - then, axis=1).max())
+                self._judge(check, number, far <= check["distance"], far)
+            elif kind == "energy_never_above":
+                energy = diagnostics["kinetic"] + diagnostics["potential"] + diagnostics["elastic"]
+                self.energy = energy if self.energy is None else self.energy
+                self._judge(check, number, energy <= check["factor"] * self.energy, energy / self.energy)
+            elif kind == "max_angular_speed":
+                spin = float(numpy.linalg.norm(angular_velocity(bodies[check["body"]], velocities[parts[check["body"]]])))
+                self._judge(check, number, spin <= check["at_most"], spin)
             elif kind == "wall_clock_per_step":
                 self._judge(check, number, diagnostics["ns_wall"] <= 1e9 * check["at_most_s"], diagnostics["ns_wall"])
             elif kind == "same_as":

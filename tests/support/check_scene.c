@@ -79,7 +79,8 @@ static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup,
     double scale, at[3] = {0, 0, 0}, q[4] = {1, 0, 0, 0};
     if ((status = number(map, "scale", 1, &scale, err)) != QPC_OK ||
         (status = vector(map, "position", 3, at, err)) != QPC_OK ||
-        (status = vector(map, "rotation", 4, q, err)) != QPC_OK)
+        (status = vector(map, "rotation", 4, q, err)) != QPC_OK ||
+        (status = vector(map, "orientation", 4, q, err)) != QPC_OK)
         return status;
     double size = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
     for (int i = 0; i < 4; i++) q[i] /= size;
@@ -98,10 +99,11 @@ static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup,
     b->node_count = mesh.vertex_count;
     b->triangles = mesh.triangles;
     b->triangle_count = mesh.triangle_count;
-    b->deforms = qpc_str_equal(qpc_map_get(map, "kind"), "cloth");
+    bool rigid = qpc_str_equal(qpc_map_get(map, "kind"), "rigid");
+    b->deforms = rigid || qpc_str_equal(qpc_map_get(map, "kind"), "cloth"); // tested against other meshes
     b->moves = b->deforms || qpc_str_equal(qpc_map_get(map, "kind"), "kinematic");
     b->rest = b->deforms ? d->x : NULL; // turning and shifting keep lengths
-    return number(map, "self_exclusion", -1, &b->self_exclusion, err);
+    return number(map, "self_exclusion", rigid ? HUGE_VAL : -1, &b->self_exclusion, err);
 }
 
 qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_node,
