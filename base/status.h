@@ -11,7 +11,7 @@
 /// X(suffix, code, one line for docs)
 #define QPC_STATUS_LIST(X)                                                                         \
     X(INVALID, 1, "a parameter is missing, of the wrong type or out of range")                     \
-    X(NOT_FOUND, 2, "no such world, mesh, run, subscription or file")                              \
+    X(NOT_FOUND, 2, "no such world, mesh, run, step, subscription or file")                        \
     X(EXISTS, 3, "it exists already")                                                              \
     X(LIMIT, 4, "a documented limit would be exceeded; the message names it")                      \
     X(BUSY, 5, "a bounded queue is full; try again")                                               \

@@ -106,14 +106,14 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, natural_ratio, "1", "natural residual times dt over the smallest separation")             \
     X(R, violation, "m/s", "largest row violation")                                                \
     X(R, solve_check, "1", "relative residual of the K-solve behind stat")                         \
-    X(I, sticking, "1", "contacts with friction that stick at the end")                            \
+    X(I, sticking, "1", "contacts with a force and friction that stick at the end: their impulse is inside its disc, also with what they slide added")                            \
     X(I, sliding, "1", "contacts with friction that slide at the end")                             \
     X(R, friction_natural, "m/s", "natural residual of Coulomb's law, docs/theory-friction.md")    \
     X(R, friction_defect, "1", "dissipation missing to the maximum, over the squared scale")       \
-    X(I, friction_missed, "1", "1: a friction problem of the step did not reach its tolerance, or friction was left out")                     \
+    X(I, friction_missed, "1", "1: a friction problem of the step did not reach its tolerance and the motion does not meet Coulomb's law as rows are met, or friction was left out")                     \
     X(I, impacts, "1", "contacts that bounced")                                                    \
     X(R, restitution_scale, "1", "least factor that restitution was lowered by to gain no energy; 1 if none") \
-    X(I, conflicts, "1", "rows that proved to contradict each other on the way, of the last such proof; 0: there was none") \
+    X(I, conflicts, "1", "rows that proved to contradict each other on the way, of the last such proof; without one, springs past limits that go on giving way; 0: neither") \
     X(R, relaxed, "m/s", "largest relaxation of contradicting rows")                               \
     X(R, min_gap, "1", "smallest distance over separation at its end, at most solver.reach")       \
     X(R, toi_margin, "1", "when, in parts of an accepted motion, a pair first came within 0.95 of its separation (or 0.9 of its start distance); 1 if none did") \

@@ -463,8 +463,8 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
            PARAMS(world_param), RESULTS(world_describe_results),
            .errors = MAY(NOT_FOUND)),
     METHOD(WORLD_DESTROY,
-           .doc = "Ends a world. Everything recorded is in its run file when the answer comes; the "
-                  "file is closed (run.list: state `closed`) within milliseconds of it and stays.",
+           .doc = "Ends a world. Everything recorded is in its run file when the answer comes, and the "
+                  "file is closed (run.list: state `closed`) and stays; while another request reads the run, when that is done.",
            PARAMS(world_param), RESULTS(destroy_results),
            .errors = MAY(NOT_FOUND) | MAY(BUSY) | MAY(STATE)),
     METHOD(WORLD_STEP,
@@ -522,7 +522,7 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
            MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
     METHOD(RUN_DETAILS,
            .doc = "What a step left besides its figures and its frame: contacts, reactions of fixed points, forces of strain "
-                  "limits, and what contradicted. Empty where nothing was recorded.",
+                  "limits, and what contradicted. Empty where nothing was recorded; NOT_FOUND for a step that the run does not have.",
            PARAMS(details_params), RESULTS(details_results), .bulk = true, .errors =
            MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
     METHOD(RUN_EVENTS,

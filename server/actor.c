@@ -553,7 +553,7 @@ static void do_destroy(qpc_actor *actor, qpc_request *request) {
     if (actor->recorder != NULL) {
         qpc_recorder_event(actor->recorder, steps, "destroyed", "by world.destroy");
         qpc_recorder_flush(actor->recorder, &recording); // who reads the run file after the answer finds it all
-        qpc_recorder_unref(actor->recorder);
+        qpc_recorder_unref_and_wait(actor->recorder); // and that it is closed
         actor->recorder = NULL;
     }
     qpc_world_destroy(actor->world);

@@ -408,6 +408,20 @@ static qpc_status list_value(qpc_reader *reader, qpc_run_list list, int64_t step
     return status;
 }
 
+/// Frames and counts say how far the run goes; of a run that was cut off, rows of the table steps do.
+static qpc_status check_step(const qpc_catalog_run *run, qpc_reader *reader, int64_t step, qpc_error *err) {
+    static const char *const column[] = {"step"};
+    int64_t last = qpc_reader_facts(reader).last_step, rows = 0;
+    void *values = NULL;
+    if (run->steps > last) last = run->steps;
+    if (step <= last) return QPC_OK;
+    qpc_status status = qpc_reader_steps(reader, step, step, 1, column, 1, &values, &rows, err);
+    qpc_free(values);
+    if (status != QPC_OK || rows > 0) return status;
+    return qpc_fail_at(err, QPC_ERR_NOT_FOUND, "step", "the run has no step %lld (its last is %lld)", (long long)step,
+                       (long long)last);
+}
+
 static void read_details(qpc_request *request) {
     const qpc_value *params = &request->params;
     qpc_catalog_run run;
@@ -419,6 +433,7 @@ static void read_details(qpc_request *request) {
     qpc_status status = qpc_read_int(qpc_map_get(params, "step"), "step", 0, INT64_MAX, &step, &error);
     if (status == QPC_OK) status = choose_lists(qpc_map_get(params, "fields"), &wanted, &error);
     if (status == QPC_OK) status = open_run(request, &run, &reader, &error);
+    if (status == QPC_OK) status = check_step(&run, reader, step, &error);
     qpc_put(&map, &status, "step", qpc_int(step));
     for (int32_t i = 0; status == QPC_OK && i < QPC_LIST_COUNT; i++) {
         qpc_value list = qpc_nil();

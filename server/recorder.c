@@ -303,13 +303,18 @@ qpc_status qpc_recorder_flush(qpc_recorder *recorder, qpc_error *err) {
     return qpc_fail(err, QPC_ERR_FULL, "%llu records could not be written", (unsigned long long)dropped);
 }
 
-void qpc_recorder_unref(qpc_recorder *recorder) {
+static void release(qpc_recorder *recorder, bool wait) {
     if (recorder == NULL || atomic_fetch_sub(&recorder->refs, 1) > 1) return;
-    if (recorder->run != NULL) qpc_writer_close_run(recorder->run);
+    if (wait && recorder->run != NULL) qpc_writer_close_run_and_wait(recorder->run);
+    else if (recorder->run != NULL) qpc_writer_close_run(recorder->run);
     qpc_free(recorder->gathered);
     qpc_packed_fini(&recorder->packed);
     qpc_free(recorder);
 }
+
+void qpc_recorder_unref(qpc_recorder *recorder) { release(recorder, false); }
+
+void qpc_recorder_unref_and_wait(qpc_recorder *recorder) { release(recorder, true); }
 
 const char *qpc_recorder_run(const qpc_recorder *recorder) { return recorder->id; }
 

@@ -29,6 +29,8 @@ qpc_status qpc_recorder_open(qpc_writer *writer, const qpc_world *world,
 /// The last reference ends the run (state `closed`). NULL is accepted.
 qpc_recorder *qpc_recorder_ref(qpc_recorder *recorder);
 void qpc_recorder_unref(qpc_recorder *recorder);
+/// The same, and if it was the last reference returns when the run is closed. Not on the loop.
+void qpc_recorder_unref_and_wait(qpc_recorder *recorder);
 /// Any thread that holds a reference: wait until what was recorded so far can be read. An error says
 /// why it cannot (a full disk, say); what is there can be read all the same.
 qpc_status qpc_recorder_flush(qpc_recorder *recorder, qpc_error *err);

@@ -55,6 +55,7 @@ struct qpc_run_handle {
     uint64_t pushed, done; // records queued ever; committed or dropped of these
     uint64_t flush_to;     // someone waits for done >= flush_to
     bool closing, failed, busy;
+    bool *closed; // set when the file is closed, if somebody waits for that
     int64_t retry_ns; // failed or busy: not before
     qpc_status fail_status;
     char fail_message[512];
@@ -232,14 +233,21 @@ qpc_status qpc_writer_flush(qpc_run_handle *run, qpc_error *err) {
     return status;
 }
 
-void qpc_writer_close_run(qpc_run_handle *run) {
+static void close_run(qpc_run_handle *run, bool wait) {
     if (run == NULL) return;
     qpc_writer *w = run->writer;
+    bool closed = false;
     pthread_mutex_lock(&w->mutex);
     run->closing = true;
+    if (wait) run->closed = &closed;
     pthread_cond_signal(&w->work);
+    while (wait && !closed) pthread_cond_wait(&w->room, &w->mutex);
     pthread_mutex_unlock(&w->mutex);
 }
+
+void qpc_writer_close_run(qpc_run_handle *run) { close_run(run, false); }
+
+void qpc_writer_close_run_and_wait(qpc_run_handle *run) { close_run(run, true); }
 
 uint64_t qpc_run_handle_dropped(const qpc_run_handle *run) {
     return atomic_load_explicit(&run->dropped, memory_order_relaxed);
@@ -477,6 +485,10 @@ static void finish_run(qpc_run_handle *run) {
     }
     destroy_list(run->batch);
     destroy_list(run->head);
+    pthread_mutex_lock(&w->mutex);
+    if (run->closed != NULL) *run->closed = true;
+    pthread_cond_broadcast(&w->room);
+    pthread_mutex_unlock(&w->mutex);
     qpc_free(run);
 }
 

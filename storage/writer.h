@@ -60,6 +60,8 @@ qpc_status qpc_writer_flush(qpc_run_handle *run, qpc_error *err);
 /// Ends the handle and returns at once; the writer thread writes what is queued, then closes: state
 /// `closed`, final counts in the catalogue, one file without a -wal.
 void qpc_writer_close_run(qpc_run_handle *run);
+/// The same, and returns when it is done: the catalogue has the final state.
+void qpc_writer_close_run_and_wait(qpc_run_handle *run);
 uint64_t qpc_run_handle_dropped(const qpc_run_handle *run);
 
 // ---- the catalogue; synchronous, any thread (own mutex) ----

@@ -14,6 +14,7 @@
 /// difference, and so tells dependence down to angles of 1e-7. Sums and ties (key, then number)
 /// have a fixed order. Runs on the worker in the world; memory from the arena.
 #include "engine/solver/active_set.h"
+#include "engine/solver/proof.h"
 
 #include <string.h>
 
@@ -21,9 +22,11 @@ static const double NEARLY = 0.3; // of the worst violation seen at the last loo
 
 enum {
     REFRESH_EVERY = 50,   // major steps between recomputations of x from lambda
+    LOOK_EVERY = 8,       // and between looks at whether it went too far
     NO_RISE_REBUILD = 30, // major steps without rise of the dual objective
     NO_RISE_STOP = 120,
     REBUILDS_MOST = 100, // of A_WW: a QP that wears out every factor goes nowhere
+    REBUILDS_FEW = 10,   // where changes are limited: others may do better
     FIRST_CAPACITY = 64,
     BLOCK_MOST = 1 << 20, // doubles
 };
@@ -172,6 +175,14 @@ static bool allocate(qpc_das *s, qpc_arena *arena) {
            qpc_delassus_init(&s->del, arena, capacity);
 }
 
+/// The motion so far is further than what is of use, and its multipliers prove that any other is.
+static bool too_fast(qpc_das *s) {
+    double most = 0;
+    if (!(s->work->beyond > 0)) return false;
+    for (int32_t i = 0; i < s->qp->n; i++) most = fmax(most, fabs(s->x[i]));
+    return most > s->work->beyond && qpc_proof_by_speed(s->work, s->lambda, s->q);
+}
+
 qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *options,
                               const double *shift, double *x, double *lambda,
                               qpc_solver_report *report, qpc_error *err) {
@@ -231,6 +242,12 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
     int32_t major = 0, no_rise = 0, polished = 0;
     for (;;) {
         int32_t p = s.unsettled ? 0 : choose(&s);
+        if (shift == NULL && (p < 0 || major % LOOK_EVERY == 0) && too_fast(&s)) {
+            memcpy(s.weight, lambda, (size_t)qp->m * sizeof(double));
+            qpc_status st = qpc_proof_name(work, s.weight, report, err);
+            if (st != QPC_OK) return st;
+            break;
+        }
         if (p < 0) {
             // Polishing may show a row that round-off had hidden: go on from there, but not for
             // ever.
@@ -269,7 +286,7 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         } else if (major % REFRESH_EVERY == 0) {
             qpc_das_refresh(&s, false);
         }
-        if (no_rise >= NO_RISE_STOP || report->rebuilds >= REBUILDS_MOST) {
+        if (no_rise >= NO_RISE_STOP || report->rebuilds >= (s.limit < INT64_MAX ? REBUILDS_FEW : REBUILDS_MOST)) {
             // What decides is the residuals: nothing may have been left to do but round-off.
             qpc_das_polish(&s);
             qpc_residuals r = qpc_work_residuals(work, x, lambda, s.q, s.w);

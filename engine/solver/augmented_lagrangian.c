@@ -12,9 +12,10 @@
 /// tenths: a soft minimum finds nearly the right set in few Newton steps, and each stage starts next
 /// to its own. All at once, the set grows and shrinks by the rows at its borders only, and a cable
 /// along a drum takes hundreds of steps. A warm start tries the last set at the final rhoF first.
-/// It cannot prove that rows contradict: it stops at its limits then. Runs on the worker in the
-/// world; memory from the arena.
+/// Of rows that contradict it can tell only that no motion of use satisfies them (proof.c), else it
+/// stops at its limits. Runs on the worker in the world; memory from the arena.
 #include "engine/solver/alm.h"
+#include "engine/solver/proof.h"
 
 #include <float.h>
 #include <math.h>
@@ -217,9 +218,16 @@ static bool minimise(qpc_alm *s, bool warm, int32_t limit) {
 struct qpc_alm_proximal {
     qpc_alm s;
     qpc_solver_report report;
-    double eps;
+    double eps, beyond;
     int32_t steps;
 };
+
+/// Whether the motion has come so far that a relaxation is not to go on.
+static bool too_far(const qpc_alm_proximal *p) {
+    double most = 0;
+    for (int32_t i = 0; i < p->s.qp->n; i++) most = fmax(most, fabs(p->s.x[i]));
+    return p->beyond > 0 && most > p->beyond;
+}
 
 static void set_weight(qpc_alm *s, double weight) {
     for (int32_t i = 0; i < s->qp->m; i++) s->R[i] = s->work->kt2[i] > 0 ? weight : 0;
@@ -227,11 +235,11 @@ static void set_weight(qpc_alm *s, double weight) {
     if (!s->general) qpc_alm_band_renew(s);
 }
 
-qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double *x, double *lambda, qpc_alm_proximal **ret,
-                                  qpc_error *err) {
+qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double beyond, double *x, double *lambda,
+                                  qpc_alm_proximal **ret, qpc_error *err) {
     qpc_alm_proximal *p = qpc_arena_array(work->arena, 1, sizeof *p);
     if (p == NULL) return QPC_SOLVER_MEMORY(err, work);
-    *p = (qpc_alm_proximal){.eps = eps};
+    *p = (qpc_alm_proximal){.eps = eps, .beyond = beyond};
     p->s = (qpc_alm){.work = work, .qp = work->qp, .x = x, .mu = lambda, .report = &p->report,
                      .general = work->qp->sys->kind != QPC_LINSYS_BAND};
     memcpy(x, work->free_dv, (size_t)work->qp->n * sizeof *x);
@@ -241,8 +249,11 @@ qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double *x, d
     return QPC_OK;
 }
 
-qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, qpc_error *err) {
+qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, bool *ret_ended, qpc_error *err) {
     qpc_alm *s = &p->s;
+    size_t n = (size_t)s->qp->n;
+    *ret_ended = false;
+    if (p->steps > 0) memcpy(s->kept_x, s->x, n * sizeof *s->x);
     // The first one from soft to hard, as a QP.
     double weight = p->steps == 0 ? 1 / (p->eps * pow(RHO_GROWTH, SOFT_STAGES)) : 1 / p->eps;
     for (int32_t stage = p->steps == 0 ? SOFT_STAGES : 0; stage >= 0; stage--) {
@@ -250,6 +261,12 @@ qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, qpc_error *err) {
         weight *= RHO_GROWTH;
         (void)minimise(s, false, p->report.iterations + INNER_MOST);
         if (s->no_memory) return QPC_SOLVER_MEMORY(err, s->work);
+        *ret_ended = (p->steps > 0 || stage < SOFT_STAGES) && too_far(p);
+        if (*ret_ended) {
+            memcpy(s->x, s->kept_x, n * sizeof *s->x);
+            return QPC_OK;
+        }
+        memcpy(s->kept_x, s->x, n * sizeof *s->x);
     }
     p->steps++;
     for (int32_t i = 0; i < s->qp->m; i++)
@@ -306,6 +323,13 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
             double u = work->kt2[i] > 0 && (qp->equality[i] || s.u[i] > 0) ? s.u[i] : 0;
             lambda[i] = u;
             if (fabs(u) * work->kt[i] > runaway) runaway = fabs(u) * work->kt[i];
+        }
+        if (qpc_proof_by_speed(work, lambda, s.grad)) {
+            memcpy(s.kept_mu, lambda, (size_t)qp->m * sizeof(double));
+            qpc_status st = qpc_proof_name(work, s.kept_mu, report, err);
+            if (st != QPC_OK) qpc_alm_sparse_fini(&s);
+            if (st != QPC_OK) return st;
+            break;
         }
         qpc_residuals residuals = qpc_work_residuals(work, x, lambda, s.grad, s.t);
         if (qpc_work_accepts(&residuals, options, 0.25)) {

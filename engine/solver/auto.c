@@ -5,8 +5,9 @@
 /// engine would take is estimated from counts alone, so that the same QP always goes the same way:
 /// active-set where few rows will be active, augmented-lagrangian from a warm start with many,
 /// interior-point cold with many. Whatever misses goes on to interior-point and from there to
-/// active-set, the only one that can prove that rows contradict. docs/solvers.md has the rule and
-/// its figures. Runs on the worker in the world.
+/// the elastic problem, which tells rows that contradict, and to active-set, which tells fewer rows of
+/// them and takes long where they nearly depend on each other: it is bounded. docs/solvers.md has the
+/// rule and its figures. Runs on the worker in the world.
 #include "engine/dynamics/factor.h"
 #include "engine/solver/work.h"
 
@@ -26,8 +27,15 @@ enum {
     WARM_STEPS = 4,      // and augmented-lagrangian from a good start
     WARM_NEWTON_MOST = 25,
     CHAIN = 3, // half bandwidth from which nodes are coupled: below, K is that of single bodies
-    PIVOTS_SPARE = 300, // beyond four times the rows that active-set was expected to hold
+    PIVOTS_FIRST = 2,   // for each row that active-set is expected to hold, where it comes first,
+    PIVOTS_SPARE = 100, // and some more
+    PIVOTS_SMALL = 3,   // for each row that it may hold at most, where K is small or nothing else is left
 };
+
+/// Changes of the working set that are enough unless rows nearly depend on each other.
+static int32_t pivots_most(const qpc_qp *qp) {
+    return PIVOTS_SMALL * (qp->n < qp->m ? qp->n : qp->m) + PIVOTS_SPARE;
+}
 
 /// How far residuals are from acceptance: <= 1 is accepted. A NaN is as far as it gets.
 static double shortfall(const qpc_residuals *residuals, const qpc_solver_options *options) {
@@ -62,7 +70,7 @@ static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *opt
     qpc_solver_options bounded = *options;
     if (bounded.max_iterations <= 0) bounded.max_iterations = AUTO_NEWTON_STEPS + work->qp->m / 8;
     qpc_status status = qpc_augmented_lagrangian_run(work, &bounded, true, x, lambda, report, err);
-    if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return status;
+    if (status != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
     if (options->max_iterations > 0 && report->iterations >= options->max_iterations)
         return status; // all it was given
 
@@ -87,6 +95,7 @@ static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *opt
     if (rest.max_iterations > 0) rest.max_iterations -= first.iterations;
     status = factor_for_columns(work, err);
     if (status != QPC_OK) return status;
+    if (rest.max_iterations <= 0) rest.max_iterations = pivots_most(work->qp);
     status = qpc_active_set_run(work, &rest, NULL, x, lambda, report, err);
     report->fell_back = true;
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
@@ -209,6 +218,20 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
     return QPC_OK;
 }
 
+/// Whether the elastic problem proves that rows contradict: the best iterate so far is what comes back then.
+static qpc_status try_proof(trial *t, qpc_error *err) {
+    qpc_solver_options options = *t->options;
+    if (options.max_iterations > 0) options.max_iterations -= t->report->iterations;
+    qpc_solver_report one = {0};
+    qpc_status st = qpc_interior_point_prove(t->work, &options, &one, err);
+    if (st != QPC_OK) return st;
+    add_report(t, &one);
+    t->over = one.outcome == QPC_OUTCOME_INFEASIBLE;
+    if (t->over) t->outcome = one.outcome;
+    if (t->options->max_iterations > 0 && t->report->iterations >= t->options->max_iterations) t->over = true;
+    return QPC_OK;
+}
+
 /// Multipliers that ran away, as those of rows that contradict do, say nothing: none then.
 static void tame(const trial *t) {
     double largest = 0;
@@ -232,13 +255,14 @@ static qpc_status run_any(trial *t, qpc_error *err) {
         st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, 0, err);
     else if (few) // the estimate may be far off where rows push each other in: it is bounded then
         st = try_engine(t, QPC_SOLVER_ACTIVE_SET,
-                        qp->n <= SMALL ? 0 : (int32_t)(4 * e.rows) + PIVOTS_SPARE, err);
+                        qp->n <= SMALL ? pivots_most(qp) : (int32_t)(PIVOTS_FIRST * e.rows) + PIVOTS_SPARE, err);
     else if (warm > 0)
         st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, WARM_NEWTON_MOST, err);
     if (st == QPC_OK && !t->over) st = try_engine(t, QPC_SOLVER_INTERIOR_POINT, 0, err);
+    if (st == QPC_OK && !t->over) st = try_proof(t, err);
     if (st != QPC_OK || t->over) return st;
     tame(t);
-    return try_engine(t, QPC_SOLVER_ACTIVE_SET, 0, err);
+    return try_engine(t, QPC_SOLVER_ACTIVE_SET, pivots_most(qp), err);
 }
 
 qpc_status qpc_auto_run(const qpc_work *work, const qpc_solver_options *options, double *x,

@@ -397,12 +397,17 @@ qpc_friction_certificate qpc_certify_friction(const qpc_qp *qp, const qpc_fricti
         const double *b = beta + 2 * (int64_t)c;
         double limit = push > 0 ? friction->mu[c] * push : 0, size = sqrt(b[0] * b[0] + b[1] * b[1]);
         defect += limit * sqrt(u[0] * u[0] + u[1] * u[1]) - b[0] * u[0] - b[1] * u[1];
-        if (push > 0) {
-            out.sticking += size < limit * (1 - 1e-9);
-            out.sliding += !(size < limit * (1 - 1e-9));
+        if (kt2 == 0) { // between bodies that are driven
+            out.sticking += push > 0 && size < limit * (1 - 1e-9);
+            out.sliding += push > 0 && !(size < limit * (1 - 1e-9));
+            continue;
         }
-        if (kt2 == 0) continue; // between bodies that are driven
         double p[2] = {b[0] + u[0] / kt2, b[1] + u[1] / kt2}, length = sqrt(p[0] * p[0] + p[1] * p[1]);
+        // What slides is off its disc by u. |beta| alone does not tell: where turns end (staggered) it is of the last lambda.
+        if (push > 0) {
+            out.sticking += length < limit * (1 - 1e-9);
+            out.sliding += !(length < limit * (1 - 1e-9));
+        }
         double part = length > limit ? limit / length : 1;
         double d[2] = {b[0] - part * p[0], b[1] - part * p[1]};
         raise(&out.natural, sqrt(d[0] * d[0] + d[1] * d[1]) * kt2);

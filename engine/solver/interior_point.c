@@ -6,10 +6,12 @@
 /// proximal term of the multipliers, so that dependent equalities do no harm). Rows are taken per
 /// unit of kt, so that their scaling, units and masses do not matter; dependent rows share their
 /// load and cost nothing. Cholesky of K + J'WJ stays accurate however large W grows, so the same
-/// steps go on to the last digits. No warm start. It cannot prove that rows contradict: it stops at
-/// its limits then. Runs on the worker in the world; vectors from the arena, the factor on the heap
-/// until the end of the call.
+/// steps go on to the last digits. No warm start. Where rows contradict, multipliers grow along a
+/// proof of it: that is looked for at every step (proof.c). The elastic problem, J x + s = c + eps lambda,
+/// always has an answer, and its multipliers prove more the smaller eps is. Runs on the worker in the world;
+/// vectors from the arena, the factor on the heap until the end of the call.
 #include "engine/solver/normal.h"
+#include "engine/solver/proof.h"
 #include "engine/solver/work.h"
 
 #include <float.h>
@@ -23,11 +25,13 @@ static const double DELTA_EQUALITY = 1e-11,
 static const double KEEP_MOST = 0.99999; // of the way to the border
 static const double SHORT = 0.05;        // steps that get nowhere
 static const double RUNAWAY = 1e12;      // lambda kt / S of rows that contradict
+static const double ELASTIC = 1e-8, HARDER = 1e-2, ELASTIC_LEAST = 1e-13; // eps kt^2 of the elastic problems for a proof
 
 enum {
     STEPS_MOST = 80,
     POOR_MOST = 8, // steps in a row that get nowhere
     IDLE_MOST = 3, // and near the end, that do not halve what is left
+    UNPROVEN = 4,  // steps before a proof is looked for
 };
 
 typedef struct ipm {
@@ -39,6 +43,9 @@ typedef struct ipm {
     double *l, *s, *rp, *w, *h, *Jd, *dl, *ds, *weight; // (m) per unit of kt
     double *best_lambda;                                // (m)
     double best;
+    double elastic; // eps per unit of kt, or 0
+    double *proof;  // (m) multipliers that prove that rows contradict
+    bool proved;
     int32_t count; // inequalities that take part
     qpc_solver_report *report;
 } ipm;
@@ -47,8 +54,8 @@ static bool allocate(ipm *p) {
     qpc_arena *arena = p->work->arena;
     size_t n = (size_t)p->qp->n, m = (size_t)p->qp->m;
     double **const of_n[] = {&p->rd, &p->rhs, &p->dx, &p->best_x};
-    double **const of_m[] = {&p->inverse, &p->l,  &p->s,  &p->rp,     &p->w,          &p->h,
-                             &p->Jd,      &p->dl, &p->ds, &p->weight, &p->best_lambda};
+    double **const of_m[] = {&p->inverse, &p->l,  &p->s,      &p->rp,          &p->w,    &p->h, &p->Jd,
+                             &p->dl,      &p->ds, &p->weight, &p->best_lambda, &p->proof};
     for (size_t k = 0; k < sizeof of_n / sizeof *of_n; k++)
         if ((*of_n[k] = qpc_arena_array(arena, n, sizeof(double))) == NULL) return false;
     for (size_t k = 0; k < sizeof of_m / sizeof *of_m; k++)
@@ -97,7 +104,7 @@ static measures residuals(ipm *p) {
         double inverse = p->inverse[i];
         p->rp[i] = 0;
         if (inverse == 0) continue;
-        p->rp[i] = (qpc_row_dot(qp, i, p->x) - qp->c[i]) * inverse;
+        p->rp[i] = (qpc_row_dot(qp, i, p->x) - qp->c[i]) * inverse - p->elastic * p->l[i];
         qpc_row_add(qp, i, p->l[i] * inverse, p->rd);
         if (!qp->equality[i]) {
             p->rp[i] += p->s[i];
@@ -114,11 +121,12 @@ static measures residuals(ipm *p) {
 
 static qpc_status factor(ipm *p, qpc_error *err) {
     const qpc_qp *qp = p->qp;
+    double of_equalities = DELTA_EQUALITY + p->elastic, of_others = DELTA + p->elastic;
     for (int32_t i = 0; i < qp->m; i++) {
         if (p->inverse[i] == 0)
             p->w[i] = 0;
         else
-            p->w[i] = qp->equality[i] ? 1 / DELTA_EQUALITY : p->l[i] / (p->s[i] + DELTA * p->l[i]);
+            p->w[i] = qp->equality[i] ? 1 / of_equalities : p->l[i] / (p->s[i] + of_others * p->l[i]);
         p->weight[i] = p->w[i] * p->inverse[i] * p->inverse[i];
     }
     p->report->factorizations++;
@@ -129,6 +137,7 @@ static qpc_status factor(ipm *p, qpc_error *err) {
 /// step are in ds and dl if `corrector`.
 static qpc_status direction(ipm *p, double target, bool corrector, qpc_error *err) {
     const qpc_qp *qp = p->qp;
+    double give = DELTA + p->elastic;
     for (int32_t i = 0; i < qp->n; i++) p->rhs[i] = -p->rd[i];
     for (int32_t i = 0; i < qp->m; i++) {
         if (p->inverse[i] == 0) continue;
@@ -136,7 +145,7 @@ static qpc_status direction(ipm *p, double target, bool corrector, qpc_error *er
         if (!qp->equality[i]) {
             double rc = p->l[i] * p->s[i] - target;
             if (corrector) rc += p->dl[i] * p->ds[i];
-            p->h[i] = -rc / (p->s[i] + DELTA * p->l[i]);
+            p->h[i] = -rc / (p->s[i] + give * p->l[i]);
         }
         qpc_row_add(qp, i, -(p->w[i] * p->rp[i] + p->h[i]) * p->inverse[i], p->rhs);
     }
@@ -148,7 +157,7 @@ static qpc_status direction(ipm *p, double target, bool corrector, qpc_error *er
         if (p->inverse[i] == 0) continue;
         p->Jd[i] = qpc_row_dot(qp, i, p->dx) * p->inverse[i];
         p->dl[i] = p->w[i] * (p->rp[i] + p->Jd[i]) + p->h[i];
-        if (!qp->equality[i]) p->ds[i] = -p->rp[i] - p->Jd[i] + DELTA * p->dl[i];
+        if (!qp->equality[i]) p->ds[i] = -p->rp[i] - p->Jd[i] + give * p->dl[i];
     }
     return QPC_OK;
 }
@@ -226,6 +235,14 @@ static bool better(ipm *p, const qpc_residuals *now, double *lambda) {
     return much;
 }
 
+/// Whether the multipliers prove that rows contradict; they are kept if so. On the way of the problem itself only what is too fast
+/// counts.
+static bool proves(ipm *p, bool on_the_way) {
+    for (int32_t i = 0; i < p->qp->m; i++) p->proof[i] = p->l[i] * p->inverse[i];
+    p->proved = on_the_way ? qpc_proof_by_speed(p->work, p->proof, p->rhs) : qpc_proof_holds(p->work, p->proof, p->rhs, p->dx);
+    return p->proved;
+}
+
 /// Steps until the iterate is as good as can be, or until they get nowhere.
 static qpc_status iterate(ipm *p, const qpc_solver_options *options, int32_t limit, double *lambda,
                           qpc_error *err) {
@@ -236,6 +253,13 @@ static qpc_status iterate(ipm *p, const qpc_solver_options *options, int32_t lim
         for (int32_t i = 0; i < p->qp->m; i++)
             if (!(p->l[i] <= largest)) largest = p->l[i];
         if (!isfinite(now.stat + now.prim + now.comp) || !(largest <= RUNAWAY * S)) return QPC_OK;
+        bool near = now.prim <= NEAR && p->elastic == 0;
+        if (p->report->iterations >= UNPROVEN && !near && proves(p, p->elastic == 0)) return QPC_OK;
+        if (p->elastic > 0 && now.stat <= NEAR && now.prim <= NEAR && now.comp <= NEAR_COMP) {
+            if (p->elastic <= ELASTIC_LEAST) return QPC_OK; // and proves nothing
+            p->elastic *= HARDER;
+            continue;
+        }
         if (now.stat <= NEAR && now.prim <= NEAR && now.comp <= NEAR_COMP) {
             clean(p, lambda);
             qpc_residuals exact = qpc_work_residuals(p->work, p->x, lambda, p->rhs, p->dx);
@@ -249,7 +273,7 @@ static qpc_status iterate(ipm *p, const qpc_solver_options *options, int32_t lim
         qpc_status st = advance(p, &t, err);
         if (st == QPC_ERR_NUMERIC) return QPC_OK; // a factor lost to round-off: as near as it gets
         if (st != QPC_OK) return st;
-        poor = t > SHORT ? 0 : poor + 1;
+        poor = t > SHORT || p->elastic > 0 ? 0 : poor + 1;
         if (poor >= POOR_MOST) return QPC_OK;
     }
 }
@@ -276,6 +300,8 @@ qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options
     }
     st = qpc_normal_create(qp, NULL, &p.normal, err);
     if (st == QPC_OK) st = iterate(&p, options, limit, lambda, err);
+    if (st == QPC_OK && report->outcome == QPC_OUTCOME_STALLED && !p.proved) (void)proves(&p, false);
+    if (st == QPC_OK && p.proved) st = qpc_proof_name(work, p.proof, report, err);
     if (st != QPC_OK) goto out;
     if (p.best < DBL_MAX) {
         memcpy(x, p.best_x, (size_t)qp->n * sizeof *x);
@@ -283,9 +309,32 @@ qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options
     } else {
         clean(&p, lambda);
     }
-    if (report->outcome != QPC_OUTCOME_OPTIMAL && report->iterations >= limit)
+    if (report->outcome == QPC_OUTCOME_STALLED && report->iterations >= limit)
         report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
 out:
+    qpc_normal_destroy(p.normal);
+    qpc_arena_rewind(work->arena, mark);
+    return st;
+}
+
+qpc_status qpc_interior_point_prove(const qpc_work *work, const qpc_solver_options *options, qpc_solver_report *report,
+                                    qpc_error *err) {
+    const qpc_qp *qp = work->qp;
+    qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
+    ipm p = {.work = work, .qp = qp, .best = DBL_MAX, .elastic = ELASTIC, .report = report};
+    report->engine = QPC_SOLVER_INTERIOR_POINT;
+    report->outcome = QPC_OUTCOME_STALLED;
+    p.x = qpc_arena_array(work->arena, (size_t)qp->n, sizeof(double));
+    double *lambda = qpc_arena_array(work->arena, (size_t)qp->m, sizeof(double));
+    qpc_status st = QPC_OK;
+    if (p.x == NULL || lambda == NULL || !allocate(&p)) {
+        qpc_arena_rewind(work->arena, mark);
+        return QPC_SOLVER_MEMORY(err, work);
+    }
+    start(&p);
+    st = qpc_normal_create(qp, NULL, &p.normal, err);
+    if (st == QPC_OK) st = iterate(&p, options, options->max_iterations > 0 ? options->max_iterations : STEPS_MOST, lambda, err);
+    if (st == QPC_OK && p.proved) st = qpc_proof_name(work, p.proof, report, err);
     qpc_normal_destroy(p.normal);
     qpc_arena_rewind(work->arena, mark);
     return st;

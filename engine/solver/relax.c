@@ -18,7 +18,10 @@ static const double SETTLED = 1e-10; // of the largest s: a step that changes no
 static const double HAIR = 1e-10;    // of it: so much more than needed, so that round-off does not contradict again
 static const double NOTHING = 1e-9;  // of it: what is no relaxation
 
-enum { MANY = 512 }; // rows from which active-set is not asked
+enum {
+    MANY = 512,  // rows from which active-set is not asked,
+    A_FEW = 32,  // where x must not go far
+};
 
 typedef struct relaxation {
     const qpc_qp *qp;
@@ -82,6 +85,11 @@ static qpc_status step_by_active_set(relaxation *r, int32_t level, qpc_error *er
 
 qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_arena *arena, double *c, double *ret_largest,
                      qpc_error *err) {
+    return qpc_relax_within(qp, level, most_steps, 0, arena, c, ret_largest, err);
+}
+
+qpc_status qpc_relax_within(const qpc_qp *qp, int32_t level, int32_t most_steps, double beyond, qpc_arena *arena, double *c,
+                            double *ret_largest, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     relaxation r = {.qp = qp, .c = c, .inner = *qp};
     qpc_status st = QPC_OK;
@@ -108,14 +116,14 @@ qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_ar
     }
     double eps = EPSILON * least;
     for (int32_t i = 0; i < qp->m; i++) r.shift[i] = qp->priority[i] >= level ? eps : 0;
-    bool many = relaxed == qp->m && relaxed > MANY;
+    bool many = relaxed == qp->m && relaxed > (beyond > 0 ? A_FEW : MANY), ended = false;
     qpc_alm_proximal *steps = NULL;
     if (many) {
-        st = qpc_alm_proximal_begin(&r.work, eps, r.x, r.lambda, &steps, err);
+        st = qpc_alm_proximal_begin(&r.work, eps, beyond, r.x, r.lambda, &steps, err);
         if (st != QPC_OK) goto out;
     }
-    for (int32_t step = 0; step < most_steps && st == QPC_OK; step++) {
-        st = many ? qpc_alm_proximal_step(steps, err) : step_by_active_set(&r, level, err);
+    for (int32_t step = 0; step < most_steps && st == QPC_OK && !ended; step++) {
+        st = many ? qpc_alm_proximal_step(steps, &ended, err) : step_by_active_set(&r, level, err);
         if (st == QPC_OK && measure(&r) <= SETTLED * r.largest) break;
     }
     qpc_alm_proximal_end(steps);

@@ -41,6 +41,7 @@ typedef struct qpc_solver_options {
     double perturbation;        // augmented-cg: L; > 0 absolute, < 0 relative to the Delassus diagonal
     const double *start;        // (n) a guess of dv, or NULL; may be dv itself. Engines may go without
     bool at_sight;              // rows that contradict are told as soon as that is seen: there is no last iterate then
+    double beyond;              // > 0: rows that no dv with all unknowns within this can satisfy may be told as contradicting
     bool exact;                 // iterate to stat, prim <= 1e-9 and comp <= 1e-12 whatever the tolerances
 } qpc_solver_options;
 qpc_solver_options qpc_solver_options_default(void);
@@ -81,5 +82,9 @@ bool qpc_solver_from_name(const char *name, qpc_solver_id *ret);
 enum { QPC_RELAX_EXACT = 60 };
 qpc_status qpc_relax(const qpc_qp *qp, int32_t level, int32_t most_steps, qpc_arena *arena, double *c, double *ret_largest,
                      qpc_error *err);
+/// The same, but steps end before the motion that it is for has an unknown beyond that, if `beyond` > 0 and all rows give way: the
+/// last bit of a least norm can take motions without bounds.
+qpc_status qpc_relax_within(const qpc_qp *qp, int32_t level, int32_t most_steps, double beyond, qpc_arena *arena, double *c,
+                            double *ret_largest, qpc_error *err);
 
 #endif

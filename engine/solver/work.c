@@ -45,7 +45,7 @@ static void measure_free(qpc_work *work, const double *inverse) {
 
 qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
                          const double *lambda, qpc_error *err) {
-    *work = (qpc_work){.qp = qp, .arena = arena, .stat_tolerance = options->exact ? STAT_EXACT : STAT_TOLERANCE};
+    *work = (qpc_work){.qp = qp, .arena = arena, .beyond = options->beyond, .stat_tolerance = options->exact ? STAT_EXACT : STAT_TOLERANCE};
     int32_t n = qp->n, m = qp->m;
     if (QPC_NEVER(n != qp->sys->n || n < 0 || m < 0))
         return qpc_fail(err, QPC_ERR_INTERNAL, "a QP of %d unknowns over a matrix of order %d", n,

@@ -15,6 +15,7 @@ typedef struct qpc_work {
     double scale;     // S so far: max(|K^-1 b|_K, max viol_i(K^-1 b) / kt_i), floor 1e-140
     bool rough;       // free_dv is known to two digits only: there was no factor
     double stat_tolerance; // to which |r|_{K^-1} is taken where there is no factor
+    double beyond;    // of the options
     int32_t missed;   // rows that K^-1 b misses, equalities included: 0 means it is the answer
 } qpc_work;
 
@@ -69,11 +70,12 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
                                         qpc_solver_report *report, qpc_error *err);
 /// Proximal steps of the dual with one weight for all rows: x minimises 1/2 x'Kx - b'x + 1/(2 eps) |(J x - c + eps lambda)_+|^2,
 /// and lambda goes to (lambda + (J x - c) / eps)_+. From K^-1 b and no multipliers; c is that of work->qp. A step may stop
-/// short of its minimum. end accepts NULL.
+/// short of its minimum. beyond > 0: *ret_ended is set where x would have an unknown beyond that, x being the last one without (or
+/// the first one of all). end accepts NULL.
 typedef struct qpc_alm_proximal qpc_alm_proximal;
-qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double *x, double *lambda, qpc_alm_proximal **ret,
-                                  qpc_error *err);
-qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, qpc_error *err);
+qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double beyond, double *x, double *lambda,
+                                  qpc_alm_proximal **ret, qpc_error *err);
+qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, bool *ret_ended, qpc_error *err);
 void qpc_alm_proximal_end(qpc_alm_proximal *p);
 /// The same without a factor (alm_pcg.c), where that pays by the sizes of K; OPTIMAL or a limit in the report.
 bool qpc_alm_pcg_pays(const qpc_linsys *sys);
@@ -81,6 +83,9 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
                            double *lambda, qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                                 double *lambda, qpc_solver_report *report, qpc_error *err);
+/// Whether rows contradict, by the elastic problem: INFEASIBLE with the rows of a proof in the report, or STALLED.
+qpc_status qpc_interior_point_prove(const qpc_work *work, const qpc_solver_options *options, qpc_solver_report *report,
+                                    qpc_error *err);
 /// Cold: what lambda holds is not looked at.
 qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                                   double *lambda, qpc_solver_report *report, qpc_error *err);

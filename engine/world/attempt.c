@@ -200,8 +200,7 @@ static bool is_of_rigid(const qpc_world *w, const qpc_contact *c) {
     return w->bodies[c->surface[0]].motion == QPC_RIGID || w->bodies[c->surface[1]].motion == QPC_RIGID;
 }
 
-/// Append rows for hits that have none yet; the number added.
-static qpc_status add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
+qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     int32_t before = w->impacts.count;
     qpc_keyed *list = qpc_arena_array(&w->arena, 2 * (size_t)before, sizeof *list);
@@ -302,7 +301,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if (st != QPC_OK) return st;
         *ret_clean = w->probe.count == 0;
         if (t->passes >= passes || t->last_pass) return QPC_OK;
-        if ((st = add_hits(w, t, &added, err)) != QPC_OK) return st;
+        if ((st = qpc_step_add_hits(w, t, &added, err)) != QPC_OK) return st;
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
@@ -326,7 +325,7 @@ static qpc_status accept_relaxed(qpc_world *w, qpc_trial *t, qpc_error *err) {
 
 /// The acceptance test of the motion x -> x1: nothing may come closer than the acceptance distance.
 static qpc_status accept(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err) {
-    t->absurd = t->impact = qpc_trial_is_absurd(w, t);
+    t->absurd = t->impact = t->broken || qpc_trial_is_absurd(w, t);
     if (clean && !t->relaxed) return QPC_OK; // nothing came within 0.95 of a separation, or 0.9 of a start distance
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_status st = QPC_OK;
@@ -390,7 +389,7 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 /// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
 static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .cautious = cautious, .gentle = gentle};
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
 
@@ -398,7 +397,7 @@ static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err) {
     if (gentle) w->warm_count = w->kept.count = 0; // multipliers that led nowhere
     qpc_status st = restart(w, t, true, gentle, err);
-    while (st == QPC_OK && t->contradiction) { // each time the limits of a body more give way
+    while (st == QPC_OK && t->contradiction && !t->pressed) { // each time the limits of a body more give way
         if (!gentle) st = restart(w, t, false, false, err);
         if (st == QPC_OK && (gentle || (t->contradiction && !t->giving))) st = restart(w, t, true, gentle, err);
     }
@@ -409,6 +408,8 @@ qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_step_hold_limits(w);
     qpc_status st = try_motion(w, t, err);
     while (st == QPC_OK && t->contradiction && t->giving) st = restart(w, t, false, false, err);
-    if (st != QPC_OK || !t->contradiction) return st;
-    return qpc_trial_attempt_cautiously(w, t, false, err);
+    if (st == QPC_OK && t->contradiction) st = qpc_trial_attempt_cautiously(w, t, false, err);
+    // Once more with nothing pushed out, by the default engine.
+    if (st == QPC_OK && t->broken && !t->exhausted) st = qpc_trial_attempt_cautiously(w, t, true, err);
+    return st;
 }

@@ -4,7 +4,9 @@
 ///   solve.c       the QPs of a try: budget, friction, rows that contradict
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
 ///   giveway.c     strain limits that contradict what is driven
-///   slowdown.c    steps out of budget
+///   press.c       driven bodies that press harder than the world can follow
+///   settle.c      steps out of budget that would collide
+///   slowdown.c    steps out of budget that gain energy
 ///   energy.c      work, reactions and the energy test of a try
 ///   step.c        halving, holding back, cutting, committing; the report
 ///
@@ -32,10 +34,13 @@ typedef struct qpc_trial {
     bool contradiction;             // rows exclude each other, and the attempt is given up
     bool giving;                    // since now more limits give way
     bool walls;                     // contacts alone contradict
+    bool pressing;                  // rows that contradict and name what drives a body end it
+    bool pressed;                   // that is how it ended: no answer
     bool squeezed;                  // what hits added contradicts again after rows gave way
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
     bool absurd;                    // or the answer makes no sense
+    bool broken;                    // an engine ran into infinity: everything stands still instead
     bool runaway;                   // that was so before the motion was slowed down
     bool doubtful;                  // energy is gained and the QP was not solved as it stood
     double near;                    // when something first comes within the pass distance, 1 if nothing does
@@ -127,6 +132,8 @@ void qpc_step_drop_friction(qpc_world *w);
 /// Contact of the rub with that row, or -1.
 int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);
 qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k);
+/// Every contact with a force that has a law of friction is in the rub.
+bool qpc_rub_is_whole(const qpc_world *w);
 double qpc_rub_potential(const qpc_rub *rub, const double *dv);
 void qpc_rub_load(const qpc_rub *rub, int32_t n, const double *b, double *out);
 
@@ -140,12 +147,26 @@ bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t);
 /// The largest length past a limit that gives way, at the end of the motion, over h; m/s.
 double qpc_step_given(const qpc_world *w, double h);
 
+// ---- press.c ----
+/// qpc_trial_attempt, again with driven bodies held back as long as rows contradict because of them, or they make what they push
+/// rush off.
+qpc_status qpc_press_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// What something kinematic touches rushes off in the motion at hand.
+qpc_status qpc_press_rushes(qpc_world *w, const qpc_trial *t, bool *ret_rushes, qpc_error *err);
+/// A row of the proof is closed by a driven body that may be held back more: marks these bodies.
+bool qpc_press_is_in_proof(qpc_world *w, const qpc_solver_report *report);
+
 // ---- slowdown.c ----
 /// A step out of budget has the best iterate that there was. Where that gains energy, groups of bodies that rows join go a part
 /// of their way only, with that part of their velocity, down to standing still; only those groups that gain.
 qpc_status qpc_step_slow_down(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Everything free stops where it is; the fail-safe holds back what drives.
 void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
+
+// ---- settle.c ----
+/// A step out of budget that would collide: what approaches is stopped, by the masses alone; what is still hit goes on
+/// together or stands with what it hits. t says how that went.
+qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err);
 
 // ---- impact.c ----
 /// Contacts that approached bounce: changes v1 (blocks x 3), the velocities that the motion ends with, and the energies of t.
@@ -157,6 +178,8 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
 /// for what is driven), passes whatever the scene says, and the default solver.
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err);
+/// Append rows for the hits of w->probe that have none yet; the number added.
+qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err);
 /// Count the iterations of a try that is given up.
 void qpc_trial_count(qpc_world *w, const qpc_trial *t);
 
@@ -171,5 +194,7 @@ bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t);
 bool qpc_trial_is_absurd(const qpc_world *w, const qpc_trial *t);
 /// dv is far faster than anything explains, the motion with `before` in its place included.
 bool qpc_trial_runs_away(const qpc_world *w, const qpc_trial *t, const double *before);
+/// Rows that no change of velocity below this satisfies may as well contradict, m/s.
+double qpc_step_beyond(const qpc_world *w, double h);
 
 #endif

@@ -3,6 +3,7 @@
 
 static const double ABSURD_SPEED = 10.0;  // times the fastest thing that explains it
 static const double LEAST_ENERGY = 1e-12; // J, of a scale
+static const double OF_NO_USE = 10.0;     // the same, of a change of velocity that no contradiction need be told from
 static const double ABSURD_ENERGY = 10.0; // kinetic and elastic, times all the energy there is
 
 /// Impulse of the fixed-point constraint of pin i on its node over the motion: K dv + J'lambda - b there.
@@ -175,6 +176,14 @@ static double fastest(const qpc_world *w, const double *dv) {
         speed = fmax(speed, qpc_rigid_speed(&w->rigids[i], v3_add(w->pose[i].v, v3_load(change)), v3_add(w->pose[i].w, v3_load(change + 3))));
     }
     return speed;
+}
+
+double qpc_step_beyond(const qpc_world *w, double h) {
+    double fast = fastest_explained(w, h);
+    for (int32_t i = 0; i < w->live_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v + 3 * i)));
+    double slowest = 1.0; // of the unknowns of a body that is as fast: those of turning are larger by 1 / m
+    for (int32_t i = 0; i < w->rigid_count; i++) slowest = fmin(slowest, w->rigids[i].reach);
+    return OF_NO_USE * fast / slowest;
 }
 
 bool qpc_trial_runs_away(const qpc_world *w, const qpc_trial *t, const double *before) {

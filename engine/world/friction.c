@@ -176,6 +176,15 @@ int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row) {
     return low < rub->row.count && rub->row.data[low] == row ? low : -1;
 }
 
+bool qpc_rub_is_whole(const qpc_world *w) {
+    const qpc_rows *rows = &w->rows;
+    for (int32_t i = 0; i < rows->m; i++) {
+        if (rows->kind[i] != QPC_ROW_CONTACT || !(rows->lambda[i] > 0.0) || qpc_rub_of_row(&w->rub, i) >= 0) continue;
+        if (qpc_world_law(w, &w->held.data[rows->source[i]]).friction > 0.0) return false;
+    }
+    return true;
+}
+
 /// Impulse of friction on the first side of contact k of the rub, N s.
 qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k) {
     return v3_add(v3_scale(-rub->beta.data[2 * k], rub->tangent.data[2 * k]),

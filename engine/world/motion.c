@@ -63,6 +63,15 @@ static void pose_after(const qpc_body *body, double h, double s, qpc_vec3 *posit
     }
 }
 
+double qpc_motion_speed(const qpc_body *body, double h) {
+    qpc_vec3 shift, turn;
+    double reach = 0.0;
+    whole_motion(body, h, &shift, &turn);
+    double rate = v3_norm(turn) / h;
+    for (int32_t k = 0; k < body->node_count && rate > 0.0; k++) reach = fmax(reach, v3_norm(v3_load(body->local + 3 * k)));
+    return v3_norm(shift) / h + rate * reach;
+}
+
 void qpc_motion_place(qpc_world *w, int32_t body_index, double h, double scale) {
     const qpc_body *body = &w->bodies[body_index];
     qpc_vec3 position;
@@ -127,6 +136,7 @@ void qpc_motion_prepare(qpc_world *w, double h, double left) {
 void qpc_motion_commit(qpc_world *w, double h, const double *body_scale) {
     for (int32_t i = 0; i < w->body_count; i++) {
         qpc_body *body = &w->bodies[i];
+        body->stood = qpc_motion_is_driven(body) && body->hold <= 0.0;
         if (!qpc_motion_is_driven(body)) continue;
         double made = body->hold * (body_scale != NULL ? body_scale[i] : 1.0);
         qpc_vec3 shift, turn, position;

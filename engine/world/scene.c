@@ -477,8 +477,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     def->gravity = v3(0.0, -9.81, 0.0);
     def->solver = qpc_solver_def_default();
     if ((v = qpc_map_get(scene, "name")) != NULL && (st = qpc_read_text(v, "name", name, sizeof name, err)) != QPC_OK) return st;
-    if ((v = qpc_map_get(scene, "dt")) != NULL && (st = qpc_read_positive(v, "dt", &def->dt, err)) != QPC_OK) return st;
-    if (def->dt < 1e-9 || def->dt > 1e6) return qpc_fail_at(err, QPC_ERR_INVALID, "dt", "%g s is outside 1e-9 to 1e6 s", def->dt);
+    if ((v = qpc_map_get(scene, "dt")) != NULL && (st = qpc_read_real(v, "dt", 1e-9, 1e6, &def->dt, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "gravity")) != NULL && (st = qpc_read_vec3(v, "gravity", &def->gravity, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "integrator")) != NULL) {
         int32_t word;

@@ -17,9 +17,7 @@ typedef struct groups { // of free bodies that rows join
 
 /// A rigid body stands.
 static void stop(qpc_world *w, const qpc_trial *t, int32_t rigid) {
-    double *dv = w->dv + w->rigids[rigid].dof;
-    v3_store(dv, v3_neg(w->pose[rigid].v));
-    v3_store(dv + 3, v3_neg(w->pose[rigid].w));
+    qpc_rigid_stop(w, rigid, w->dv);
     qpc_rigid_place_end(w, rigid, t->h, 0.0, w->dv);
 }
 

@@ -7,6 +7,7 @@
 
 static const double STAT_TOLERANCE = 1e-6;
 static const double FRICTION_OPERATIONS = 1e9;
+static const double FARTHEST = 1e20;         // m, of a node
 static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
 static const double LOOSE_FRICTION = 1e-4;   // natural residual at most, where QPs are loose
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
@@ -159,7 +160,7 @@ static qpc_status relax(qpc_world *w, qpc_trial *t, qpc_solver_id id, const qpc_
             t->last_pass = true;
             break;
         }
-        st = qpc_relax(qp, level, RELAX_STEPS, &w->arena, w->rows.c, &largest, err);
+        st = qpc_relax_within(qp, level, RELAX_STEPS, options->beyond, &w->arena, w->rows.c, &largest, err);
         if (st == QPC_ERR_STATE) { // these rows alone cannot give way
             st = QPC_OK;
             continue;
@@ -181,6 +182,7 @@ static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc
     options.start = start;
     // Of rows that contradict nothing is taken over: this attempt ends, or they give way.
     options.at_sight = !t->cautious || (w->solver.budget <= 0 && t->relaxations + 2 <= MOST_RELAXATIONS);
+    if (options.at_sight) options.beyond = qpc_step_beyond(w, t->h);
     if (t->loose) {
         options.residual_tolerance *= qpc_has_cloth(w) ? LOOSE : LOOSE_CABLES;
         options.stat_tolerance *= qpc_has_cloth(w) ? LOOSE : LOOSE_CABLES;
@@ -212,6 +214,23 @@ static bool contacts_alone(const qpc_world *w, const qpc_solver_report *report) 
     return true;
 }
 
+/// Every node ends where detection can go, and no body turns faster than can be followed.
+static bool leads_somewhere(const qpc_world *w, const qpc_trial *t, const double *dv) {
+    for (int32_t i = 0; i < 3 * w->free_count; i++)
+        if (!(fabs(w->x[i] + t->h * (w->v[i] + dv[i])) < FARTHEST)) return false;
+    return qpc_rigid_leads_somewhere(w, t->h, FARTHEST, dv);
+}
+
+/// An engine ran into infinity: what is free stands still, as absurd as any other answer that is none.
+static void give_up(qpc_world *w, qpc_trial *t, double *dv) {
+    for (int32_t i = 0; i < 3 * w->free_count; i++) dv[i] = (w->row_dof[i / 3] < 0 ? w->v_frame[i] : 0.0) - w->v[i];
+    for (int32_t i = 0; i < w->rigid_count; i++) qpc_rigid_stop(w, i, dv);
+    for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
+    qpc_step_drop_friction(w);
+    w->warm_count = w->kept.count = 0;
+    t->broken = t->limited = t->last_pass = true;
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
 /// attempt (t->contradiction), and a cautious one if limits may give way (t->giving); else they are relaxed.
 qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
@@ -239,11 +258,12 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && (t->cautious || t->exhausted))
         st = qpc_step_keep_conflict(w, &report, err);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted) {
-        t->giving = t->cautious && qpc_step_conflict_gives(w, &report);
-        t->contradiction = !t->cautious || t->giving;
+        t->pressed = t->pressing && t->cautious && qpc_press_is_in_proof(w, &report);
+        t->giving = t->cautious && !t->pressed && qpc_step_conflict_gives(w, &report);
+        t->contradiction = !t->cautious || t->pressed || t->giving;
     }
     if (st == QPC_OK && t->contradiction) {
-        if (t->giving) w->rub.contradicts = false; // what comes next is a problem without that contradiction
+        if (t->pressed || t->giving) w->rub.contradicts = false; // what comes next is a problem without that contradiction
         qpc_arena_rewind(&w->arena, mark);
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;
@@ -258,6 +278,11 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     }
     if (st == QPC_OK) st = relax(w, t, id, &qp, &options, dv, &report, &out, err);
     qpc_arena_rewind(&w->arena, mark);
+    if (st == QPC_ERR_NUMERIC) {
+        give_up(w, t, dv);
+        qpc_lap(&since, &w->report->ns_solve);
+        return QPC_OK;
+    }
     if (st != QPC_OK) return st;
     if (smooth && leaves_friction_out(w)) w->rub.unmet = true;
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
@@ -267,9 +292,9 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     if (t->relaxed && report.outcome != QPC_OUTCOME_OPTIMAL) t->last_pass = true;
     note_budget(w, t);
     t->limited = report.outcome == QPC_OUTCOME_ITERATION_LIMIT || report.outcome == QPC_OUTCOME_INFEASIBLE;
-    for (int32_t i = 0; i < 3 * w->block_count; i++)
-        if (!isfinite(dv[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "velocity of node %d is not finite", i / 3);
+    if (!leads_somewhere(w, t, dv)) give_up(w, t, dv);
     qpc_lap(&since, &w->report->ns_solve);
+    if (t->broken) return QPC_OK;
     if (w->rubs && (st = qpc_step_keep_friction(w, err)) != QPC_OK) return st;
     return qpc_step_keep_warm(w, t->h, err);
 }

@@ -98,15 +98,17 @@ static void count_certificate(qpc_world *w, const qpc_trial *t, const qpc_certif
     r->active = c->active;
 }
 
-static void count_friction(qpc_world *w, const qpc_qp *qp, double scale) {
+static void count_friction(qpc_world *w, const qpc_qp *qp, double h, const qpc_certificate *rows) {
     const qpc_rub *rub = &w->rub;
     const qpc_friction friction = {rub->row.count, rub->row.data, rub->mu.data, rub->start.data, rub->column.data,
                                    rub->value.data, rub->u0.data};
-    qpc_friction_certificate c = qpc_certify_friction(qp, &friction, w->dv, w->rows.lambda, rub->beta.data, scale);
+    qpc_friction_certificate c = qpc_certify_friction(qp, &friction, w->dv, w->rows.lambda, rub->beta.data, rows->scale);
     w->report->friction_natural = fmax(w->report->friction_natural, c.natural);
     w->report->friction_defect = fmax(w->report->friction_defect, c.defect);
     w->report->sticking = c.sticking;
     w->report->sliding = c.sliding;
+    double enough = w->solver.tolerance * w->min_separation / h; // as for rows
+    if (c.natural <= enough && rows->natural <= enough && qpc_rub_is_whole(w)) w->rub.unmet = false; // nobody saw it, but it is met
 }
 
 /// Positions and forces of the contacts that have a row, for readers.
@@ -199,7 +201,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
         qp.b = load;
     }
     qpc_status st = qpc_certify(&qp, w->dv, w->rows.lambda, &w->arena, &certificate, err);
-    if (st == QPC_OK && w->rub.row.count > 0) count_friction(w, &qp, certificate.scale);
+    if (st == QPC_OK && w->rub.row.count > 0) count_friction(w, &qp, t->h, &certificate);
     qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
     count_certificate(w, t, &certificate);
@@ -297,6 +299,12 @@ static qpc_status attempt_held_back(qpc_world *w, qpc_trial *t, bool early, qpc_
         any = any || count > 0;
         if (count == 0 && !(last && any)) continue;
         if ((st = qpc_trial_attempt_cautiously(w, t, last, err)) != QPC_OK) return st;
+        if (last || t->impact || t->exhausted) continue;
+        bool rushes; // no answer either, and not to be found by its impacts
+        if ((st = qpc_press_rushes(w, t, &rushes, err)) != QPC_OK) return st;
+        if (!rushes) continue;
+        t->impact = true;
+        w->probe.count = 0;
     }
     return QPC_OK;
 }
@@ -350,13 +358,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
-    st = qpc_trial_attempt(w, &t, err);
-    if (st == QPC_ERR_NUMERIC && !t.exhausted) { // an engine ran into infinity: once more with nothing pushed out, by the default one
-        restore_state(w, &saved);
-        w->near_valid = false;
-        t = (qpc_trial){.h = h, .left = left};
-        st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    }
+    st = qpc_press_attempt(w, &t, err);
     // Orders that contradicted before and still do, or that rows gave way to: smaller steps would not help.
     if (st == QPC_OK && !t.exhausted && (t.squeezed || (t.impact && (t.walls || lags(w)))))
         st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);
@@ -374,6 +376,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     }
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
+    if (st == QPC_OK && t.exhausted && t.impact) st = qpc_step_settle(w, &t, err);
     if (st == QPC_OK && t.exhausted && (t.absurd || qpc_trial_gains(w, &t))) st = qpc_step_slow_down(w, &t, err);
     else if (st == QPC_OK && t.absurd) qpc_step_stand_still(w, &t);
     if (st == QPC_OK) {

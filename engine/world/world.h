@@ -38,6 +38,8 @@ typedef struct qpc_body {
     qpc_vec3 owed, owed_turn;   // kinematic: way it was held back from, m and rad; pose + owed = where it should be
     double pace, turn_pace;     // kinematic: largest speed since something is owed, m/s and rad/s
     double hold;                // kinematic: part of its motion that it is let go in the present attempt
+    bool stood;                 // kinematic: it was not let go at all in the motion before
+    bool pressing;              // kinematic: the present attempt has no answer, or a wild one, because of it
 } qpc_body;
 
 typedef struct qpc_rigid_part { // what a rigid body is beside its surface
@@ -186,6 +188,8 @@ qpc_status qpc_start_check(qpc_world *w, bool push, double push_limit, qpc_scene
 // ---- motion.c: where driven and pinned nodes go ----
 /// Has a prescribed motion, or owes some.
 bool qpc_motion_is_driven(const qpc_body *body);
+/// Fastest that a node of a kinematic body goes in a motion of length h that nothing holds back, m/s, or a little more.
+double qpc_motion_speed(const qpc_body *body, double h);
 /// Orders for the step that begins: targets of pins that move on by themselves, and the speeds that
 /// catching up is measured by.
 void qpc_motion_begin_step(qpc_world *w);
@@ -208,6 +212,10 @@ static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion 
 /// Too fast to follow: x1 is not a number.
 void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, const double *dv);
 void qpc_rigid_place_ends(qpc_world *w, double h, const double *dv);
+/// The kick that stops a body, into dv.
+void qpc_rigid_stop(const qpc_world *w, int32_t rigid, double *dv);
+/// Every body ends nearer than that, and turns no faster than can be followed.
+bool qpc_rigid_leads_somewhere(const qpc_world *w, double h, double farthest, const double *dv);
 /// Arms of rows, and v_frame of the vertices such that x + h (v_frame + J dv) is x1 at the kick it was placed with.
 void qpc_rigid_linearise(qpc_world *w, double h);
 /// Mass blocks into K (cleared), the bodies in `pose`; loads into b.

@@ -134,6 +134,33 @@ class Details(unittest.TestCase):
         with self.assertRaises(qpcollide.NotFound):
             self.client.run_details("0" * 32, 1)
 
+    def test_a_step_that_the_run_does_not_have_is_an_error(self):
+        for record in ({}, {"diagnostics": False}, {"frames": 0}, {"frames": 7}):
+            with self.subTest(record=record):
+                world = self.make({**torn(), "record": record})
+                world.step(10)
+                for _ in range(2):  # live, and closed
+                    for step in (0, 1, 10):
+                        self.assertEqual(self.client.run_details(world.run, step)["step"], step)
+                    for step in (11, 99999):
+                        with self.assertRaisesRegex(qpcollide.NotFound, f"the run has no step {step} .its last is 10"):
+                            self.client.run_details(world.run, step)
+                        done = subprocess.run([str(BUILD / "client" / "cli" / "qpc"), "forces", world.run, "--step", str(step),
+                                               "--server", self.daemon.server], capture_output=True, text=True,
+                                              timeout=60 * TIME_SCALE)
+                        self.assertEqual((done.returncode, done.stdout), (1, ""))
+                        self.assertIn(f"the run has no step {step}", done.stderr)
+                    if world.run and self.client.describe_run(world.run)["state"] == "recording":
+                        world.destroy()
+
+    def test_a_run_is_closed_when_destroy_answers(self):
+        for _ in range(10):
+            world = self.make(torn())
+            world.step(3)
+            world.destroy()
+            run = self.client.describe_run(world.run)
+            self.assertEqual((run["state"], run["steps"]), ("closed", 3))
+
     def test_a_file_of_version_1_still_reads(self):
         world = self.make(torn())
         world.step(5)

@@ -26,7 +26,10 @@ static void forbid_cg(qpc_linsys *sys) {
     assert_int_equal(qpc_linsys_factor(sys, NULL), QPC_OK);
 }
 
-/// Cold, once more with the same bits, and warm.
+static uint64_t cold_factorizations, warm_factorizations; // of all instances checked so far
+
+/// Cold, once more with the same bits, and warm. At the last digits (rand_200_1e8) a warm start can take as long as a cold one,
+/// and how long depends on the BLAS, so that they are compared over all instances.
 static qpc_solver_report check_instance(qpb_problem *p) {
     qpc_error err = {0};
     qpc_solver_report cold, again, warm;
@@ -46,7 +49,8 @@ static qpc_solver_report check_instance(qpb_problem *p) {
     assert_int_equal(cold.cg_steps, again.cg_steps);
     assert_ok(qpc_solve(id, &p->qp, &options, &arena, y, k, &warm, &err), &err);
     instance_check(p, y, k, &arena);
-    assert_true(warm.factorizations <= cold.factorizations);
+    cold_factorizations += cold.factorizations;
+    warm_factorizations += warm.factorizations;
     free(x);
     free(y);
     free(l);
@@ -63,6 +67,8 @@ static void every_instance_is_solved_with_a_sparse_matrix(void **state) {
         check_instance(&p);
         qpb_free(&p);
     }
+    assert_true(cold_factorizations > 100);
+    assert_true(3 * warm_factorizations < cold_factorizations);
 }
 
 static void sheets_are_solved_by_either_way(void **state) {

@@ -42,6 +42,8 @@ static void numbers_out_of_range_are_refused_by_place(void **state) {
     (void)state;
     refused("{'bodies':[" CABLE "],'dt':0}", QPC_ERR_INVALID, "dt");
     refused("{'bodies':[" CABLE "],'dt':-1}", QPC_ERR_INVALID, "dt");
+    refused("{'bodies':[" CABLE "],'dt':'1e9'}", QPC_ERR_INVALID, "from 1e-09 to 1000000");
+    refused("{'bodies':[" CABLE "],'dt':1e40}", QPC_ERR_INVALID, "from 1e-09 to 1000000");
     refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':[1,0],'stiffness':1,'radius':0.1}]}", QPC_ERR_INVALID,
             "bodies[0].mass: entry 1 is 0");
     refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':-1,'stiffness':1,'radius':0.1}]}", QPC_ERR_INVALID, "mass");

@@ -1,0 +1,219 @@
+/// A step out of budget whose best iterate would collide: it is settled, so that it need not stand still.
+///
+///   stop    sweeps of projected Gauss-Seidel over the rows and hits, with the masses alone in the place of K: what
+///           approaches is stopped, friction within its cone
+///   join    what is still hit: free nodes that hit each other go on together, by their mean velocity, and stand with
+///           what is static or driven; more and more of them, until nothing is hit
+///
+/// Either takes energy out of the relative motion and leaves momentum as it is; energy test and fail-safe judge the rest.
+/// All of it is a fixed number of sweeps and tests, none of which counts in the budget: it is no QP that is solved. The
+/// impulses are where the next step goes on from. Runs on the worker in the world.
+#include "engine/world/attempt.h"
+
+#include <string.h>
+
+enum {
+    SWEEPS = 40,      // of a pass
+    PASSES = 6,       // of continuous detection between them
+    JOIN_ROUNDS = 40,
+};
+
+typedef struct settling {
+    double *compliance; // (m) J M^-1 J'; 0: nobody can give way
+    double *aim;        // (m) c, but never more than standing still satisfies
+    double *rub_compliance; // (2 rub)
+} settling;
+
+static void place_end(qpc_world *w, double h) {
+    for (int32_t i = 0; i < w->free_count; i++) {
+        if (w->row_dof[i] < 0) continue;
+        for (int32_t a = 3 * i; a < 3 * i + 3; a++) w->x1[a] = w->x[a] + h * (w->v[a] + w->dv[a]);
+    }
+}
+
+/// K dv = b: nothing pushes.
+static qpc_status free_motion(qpc_world *w, qpc_error *err) {
+    qpc_status st = qpc_linsys_ensure(&w->sys, err);
+    if (st != QPC_OK) return st;
+    for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
+    qpc_step_drop_friction(w);
+    qpc_linsys_solve(&w->sys, w->b, w->dv);
+    return QPC_OK;
+}
+
+// ---- stop ----
+
+static double compliance_of(const qpc_world *w, const int32_t *column, const double *value, int32_t from, int32_t to) {
+    double sum = 0.0;
+    for (int32_t k = from; k < to; k++) sum += value[k] * value[k] / w->mass[column[k] / 3];
+    return sum;
+}
+
+static bool prepare(qpc_world *w, settling *s) {
+    const qpc_rows *rows = &w->rows;
+    const qpc_rub *rub = &w->rub;
+    s->compliance = qpc_arena_array(&w->arena, (size_t)rows->m, sizeof(double));
+    s->aim = qpc_arena_array(&w->arena, (size_t)rows->m, sizeof(double));
+    s->rub_compliance = qpc_arena_array(&w->arena, 2 * (size_t)rub->row.count, sizeof(double));
+    if (s->compliance == NULL || s->aim == NULL || s->rub_compliance == NULL) return false;
+    for (int32_t i = 0; i < rows->m; i++) {
+        double stand = 0.0;
+        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) stand -= rows->value[k] * w->v[rows->column[k]];
+        s->compliance[i] = compliance_of(w, rows->column, rows->value, rows->row_start[i], rows->row_start[i + 1]);
+        s->aim[i] = fmax(rows->c[i], stand);
+    }
+    for (int32_t r = 0; r < 2 * rub->row.count; r++)
+        s->rub_compliance[r] = compliance_of(w, rub->column.data, rub->value.data, rub->start.data[r], rub->start.data[r + 1]);
+    return true;
+}
+
+static void push(qpc_world *w, const int32_t *column, const double *value, int32_t from, int32_t to, double impulse) {
+    for (int32_t k = from; k < to; k++) w->dv[column[k]] -= impulse * value[k] / w->mass[column[k] / 3];
+}
+
+/// Friction of contact k: towards no sliding, within its cone.
+static void rub_once(qpc_world *w, const settling *s, int32_t k) {
+    const qpc_rub *rub = &w->rub;
+    double *beta = rub->beta.data + 2 * k, wanted[2], most = rub->mu.data[k] * fmax(w->rows.lambda[rub->row.data[k]], 0.0);
+    double soft = fmax(s->rub_compliance[2 * k], s->rub_compliance[2 * k + 1]);
+    if (!(soft > 0.0)) return;
+    for (int32_t a = 0; a < 2; a++) {
+        int32_t r = 2 * k + a;
+        double u = rub->u0.data[r];
+        for (int32_t e = rub->start.data[r]; e < rub->start.data[r + 1]; e++) u += rub->value.data[e] * w->dv[rub->column.data[e]];
+        wanted[a] = beta[a] + u / soft;
+    }
+    double size = hypot(wanted[0], wanted[1]), part = size > most ? most / size : 1.0;
+    for (int32_t a = 0; a < 2; a++) {
+        int32_t r = 2 * k + a;
+        push(w, rub->column.data, rub->value.data, rub->start.data[r], rub->start.data[r + 1], part * wanted[a] - beta[a]);
+        beta[a] = part * wanted[a];
+    }
+}
+
+/// One sweep, in the order of the rows; forth and back in turn. Impulses only grow: `least` is what the rows had.
+static void sweep(qpc_world *w, const settling *s, const double *least, bool back) {
+    const qpc_rows *rows = &w->rows;
+    for (int32_t n = 0; n < rows->m; n++) {
+        int32_t i = back ? rows->m - 1 - n : n, from = rows->row_start[i], to = rows->row_start[i + 1];
+        if (s->compliance[i] > 0.0) {
+            double over = -s->aim[i];
+            for (int32_t k = from; k < to; k++) over += rows->value[k] * w->dv[rows->column[k]];
+            double now = rows->lambda[i] + over / s->compliance[i];
+            if (!rows->equality[i]) now = fmax(now, least[i]);
+            if (now != rows->lambda[i]) push(w, rows->column, rows->value, from, to, now - rows->lambda[i]);
+            rows->lambda[i] = now;
+        }
+        int32_t k = qpc_rub_of_row(&w->rub, i);
+        if (k >= 0) rub_once(w, s, k);
+    }
+}
+
+static qpc_status stop(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    for (int32_t pass = 0; pass < PASSES; pass++) {
+        qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+        settling s;
+        int32_t added = 0;
+        double *least = qpc_arena_array(&w->arena, (size_t)w->rows.m, sizeof *least);
+        if (least == NULL || !prepare(w, &s)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to settle %d rows", w->rows.m);
+        for (int32_t i = 0; i < w->rows.m; i++) least[i] = w->rows.lambda[i] > 0.0 ? w->rows.lambda[i] : 0.0;
+        for (int32_t n = 0; n < SWEEPS; n++) sweep(w, &s, least, (n & 1) != 0);
+        qpc_arena_rewind(&w->arena, mark);
+        place_end(w, t->h);
+        qpc_status st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
+        if (st != QPC_OK || w->probe.count == 0) return st;
+        if ((st = qpc_step_add_hits(w, t, &added, err)) != QPC_OK || added == 0) return st;
+    }
+    return QPC_OK;
+}
+
+// ---- join ----
+
+static void velocity_of_zones(qpc_world *w, int32_t *zone, double *sum, const double *anchor) {
+    size_t size = 4 * (size_t)w->free_count * sizeof *sum;
+    memset(sum, 0, size);
+    for (int32_t i = 0; i < w->free_count; i++) { // momentum of a zone, and its mass
+        if (w->row_dof[i] < 0) continue;
+        double *of = sum + 4 * (int64_t)qpc_group_of(zone, i);
+        for (int32_t a = 0; a < 3; a++) of[a] += w->mass[i] * (w->v[3 * i + a] + w->dv[3 * i + a]);
+        of[3] += w->mass[i];
+    }
+    for (int32_t i = 0; i < w->free_count; i++) {
+        int32_t root = qpc_group_of(zone, i);
+        const double *of = sum + 4 * (int64_t)root, *held = anchor + 4 * (int64_t)root;
+        bool alone = of[3] == w->mass[i] && !(held[3] > 0.0);
+        if (w->row_dof[i] < 0 || alone) continue;
+        for (int32_t a = 0; a < 3; a++)
+            w->dv[3 * i + a] = (held[3] > 0.0 ? held[a] / held[3] : of[a] / of[3]) - w->v[3 * i + a];
+    }
+}
+
+/// Zones of the hits grow. anchor (4 per free node, at the root): velocities of what does not give way, and how many.
+static void grow(qpc_world *w, int32_t *zone, double *anchor) {
+    for (int32_t n = 0; n < w->probe.count; n++) {
+        const qpc_contact *c = &w->probe.data[n];
+        int32_t first = -1;
+        double held[4] = {0.0, 0.0, 0.0, 0.0};
+        for (int k = 0; k < 4; k++) {
+            int32_t node = c->node[k];
+            if (c->weight[k] == 0.0) continue;
+            if (node >= w->free_count || w->row_dof[node] < 0) {
+                for (int32_t a = 0; a < 3; a++) held[a] += w->v_frame[3 * node + a];
+                held[3] += 1.0;
+                continue;
+            }
+            if (first < 0) {
+                first = node;
+                continue;
+            }
+            int32_t i = qpc_group_of(zone, first), j = qpc_group_of(zone, node);
+            if (i == j) continue;
+            qpc_group_join(zone, i, j);
+            int32_t root = i < j ? i : j, other = i < j ? j : i;
+            for (int32_t a = 0; a < 4; a++) anchor[4 * (int64_t)root + a] += anchor[4 * (int64_t)other + a];
+        }
+        if (first < 0) continue;
+        for (int32_t a = 0; a < 4; a++) anchor[4 * (int64_t)qpc_group_of(zone, first) + a] += held[a];
+    }
+}
+
+static qpc_status join(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    size_t n = (size_t)w->free_count;
+    int32_t *zone = qpc_arena_array(&w->arena, n, sizeof *zone);
+    double *anchor = qpc_arena_array(&w->arena, 4 * n, sizeof *anchor);
+    double *sum = qpc_arena_array(&w->arena, 4 * n, sizeof *sum);
+    if (zone == NULL || anchor == NULL || sum == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to join %d nodes", w->free_count);
+    memset(anchor, 0, 4 * n * sizeof *anchor);
+    for (int32_t i = 0; i < w->free_count; i++) zone[i] = i;
+    qpc_status st = QPC_OK;
+    for (int32_t round = 0; round < JOIN_ROUNDS && st == QPC_OK; round++) {
+        st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
+        if (st != QPC_OK || w->probe.count == 0) break;
+        grow(w, zone, anchor);
+        velocity_of_zones(w, zone, sum, anchor);
+        place_end(w, t->h);
+    }
+    if (st == QPC_OK && w->probe.count > 0) st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}
+
+qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    if (w->rigid_count > 0) return QPC_OK; // sweeps know particles only: cut instead
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_status st = t->absurd ? free_motion(w, err) : QPC_OK;
+    if (st == QPC_OK) st = stop(w, t, err);
+    if (st == QPC_OK && w->rubs) st = qpc_step_keep_friction(w, err);
+    if (st == QPC_OK) st = qpc_step_keep_warm(w, t->h, err);
+    if (st == QPC_OK) st = join(w, t, err);
+    qpc_lap(&since, &w->report->ns_solve);
+    if (st != QPC_OK) return st;
+    t->impact = w->probe.count > 0;
+    t->limited = true;
+    if (w->rubs && w->solver.friction != QPC_FRICTION_OFF) w->rub.unmet = true; // the certificate may say that it is met
+    qpc_trial_test_energy(w, t);
+    t->absurd = qpc_trial_is_absurd(w, t);
+    t->given = qpc_step_given(w, t->h);
+    return QPC_OK;
+}
