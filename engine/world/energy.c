@@ -180,11 +180,10 @@ static double fastest(const qpc_world *w, const double *dv) {
 
 double qpc_step_beyond(const qpc_world *w, double h) {
     double fast = fastest_explained(w, h);
-    for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v + 3 * i)));
-    for (int32_t i = 0; i < w->rigid_count; i++) fast = fmax(fast, qpc_rigid_speed(&w->rigids[i], w->pose[i].v, w->pose[i].w));
-    double most = fast; // rad/s among the unknowns: as fast at the farthest point
-    for (int32_t i = 0; i < w->rigid_count; i++) most = fmax(most, fast / w->rigids[i].reach);
-    return OF_NO_USE * most;
+    for (int32_t i = 0; i < w->live_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v + 3 * i)));
+    double slowest = 1.0; // of the unknowns of a body that is as fast: those of turning are larger by 1 / m
+    for (int32_t i = 0; i < w->rigid_count; i++) slowest = fmin(slowest, w->rigids[i].reach);
+    return OF_NO_USE * fast / slowest;
 }
 
 bool qpc_trial_runs_away(const qpc_world *w, const qpc_trial *t, const double *before) {

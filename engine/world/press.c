@@ -232,8 +232,8 @@ static qpc_status stand(qpc_world *w, qpc_trial *t, press *p, qpc_error *err) {
     for (int32_t k = 0; k < w->body_count; k++) {
         const qpc_body *body = &w->bodies[k];
         if (body->motion == QPC_RIGID) {
-            if (stays(p, k)) qpc_rigid_stop(w, body->rigid, t->h);
-            else qpc_rigid_place_end(w, body->rigid, t->h, 1.0, w->dv);
+            if (stays(p, k)) qpc_rigid_stop(w, body->rigid, w->dv);
+            qpc_rigid_place_end(w, body->rigid, t->h, stays(p, k) ? 0.0 : 1.0, w->dv);
         }
         for (int32_t a = 3 * body->first_node; a < 3 * (body->first_node + body->node_count) && body->motion == QPC_DYNAMIC; a++) {
             if (w->row_dof[a / 3] < 0) continue;

@@ -37,11 +37,21 @@ void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, co
     place_vertices(w, part, end, w->x1);
 }
 
-void qpc_rigid_stop(qpc_world *w, int32_t rigid, double h) {
-    double *dv = w->dv + w->rigids[rigid].dof;
-    v3_store(dv, v3_neg(w->pose[rigid].v));
-    v3_store(dv + 3, v3_neg(w->pose[rigid].w));
-    qpc_rigid_place_end(w, rigid, h, 0.0, w->dv);
+void qpc_rigid_stop(const qpc_world *w, int32_t rigid, double *dv) {
+    v3_store(dv + w->rigids[rigid].dof, v3_neg(w->pose[rigid].v));
+    v3_store(dv + w->rigids[rigid].dof + 3, v3_neg(w->pose[rigid].w));
+}
+
+bool qpc_rigid_leads_somewhere(const qpc_world *w, double h, double farthest, const double *dv) {
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const qpc_rigid_part *part = &w->rigids[i];
+        const double *I = part->inertia.moment, *kick = dv + part->dof;
+        qpc_vec3 end = v3_madd(w->pose[i].x, h, v3_add(w->pose[i].v, v3_load(kick)));
+        double turn = h * v3_norm(v3_add(w->pose[i].w, v3_load(kick + 3)));
+        turn *= fmax(I[0], fmax(I[1], I[2])) / fmin(I[0], fmin(I[1], I[2])); // |L| / I at most: TR6
+        if (!(v3_norm(end) < farthest) || !(turn < 0.5 * QPC_RIGID_MOST_SUBSTEPS)) return false;
+    }
+    return true;
 }
 
 void qpc_rigid_place_ends(qpc_world *w, double h, const double *dv) {

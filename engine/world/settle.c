@@ -5,7 +5,6 @@
 ///   join    what is still hit: free nodes that hit each other go on together, by their mean velocity, and stand with
 ///           what is static or driven; more and more of them, until nothing is hit
 ///
-/// Worlds of particles only: with rigid bodies such a step is cut.
 /// Either takes energy out of the relative motion and leaves momentum as it is; energy test and fail-safe judge the rest.
 /// All of it is a fixed number of sweeps and tests, none of which counts in the budget: it is no QP that is solved. The
 /// impulses are where the next step goes on from. Runs on the worker in the world.
@@ -201,6 +200,7 @@ static qpc_status join(qpc_world *w, qpc_trial *t, qpc_error *err) {
 }
 
 qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    if (w->rigid_count > 0) return QPC_OK; // sweeps know particles only: cut instead
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_status st = t->absurd ? free_motion(w, err) : QPC_OK;
     if (st == QPC_OK) st = stop(w, t, err);

@@ -16,13 +16,19 @@ typedef struct groups { // of free bodies that rows join
     int32_t count;
 } groups;
 
+/// A rigid body stands.
+static void stop(qpc_world *w, const qpc_trial *t, int32_t rigid) {
+    qpc_rigid_stop(w, rigid, w->dv);
+    qpc_rigid_place_end(w, rigid, t->h, 0.0, w->dv);
+}
+
 void qpc_step_stand_still(qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < 3 * w->free_count; i++) {
         if (w->row_dof[i / 3] < 0) continue;
         w->dv[i] = -w->v[i];
         w->x1[i] = w->x[i];
     }
-    for (int32_t i = 0; i < w->rigid_count; i++) qpc_rigid_stop(w, i, t->h);
+    for (int32_t i = 0; i < w->rigid_count; i++) stop(w, t, i);
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
     qpc_step_drop_friction(w);
     // What a step out of budget came to is where the next one goes on from, unless it ran away.
@@ -82,7 +88,7 @@ static void slow_rigid(qpc_world *w, const qpc_trial *t, int32_t rigid, bool sta
     double *dv = w->dv + w->rigids[rigid].dof;
     const qpc_rigid_state *now = &w->pose[rigid];
     if (stands) {
-        qpc_rigid_stop(w, rigid, t->h);
+        stop(w, t, rigid);
         return;
     }
     v3_store(dv, v3_scale(0.5, v3_sub(v3_load(dv), now->v)));

@@ -214,22 +214,17 @@ static bool contacts_alone(const qpc_world *w, const qpc_solver_report *report) 
     return true;
 }
 
-/// Every node ends where detection can go.
+/// Every node ends where detection can go, and no body turns faster than can be followed.
 static bool leads_somewhere(const qpc_world *w, const qpc_trial *t, const double *dv) {
     for (int32_t i = 0; i < 3 * w->free_count; i++)
         if (!(fabs(w->x[i] + t->h * (w->v[i] + dv[i])) < FARTHEST)) return false;
-    for (int32_t i = 3 * w->free_count; i < 3 * w->block_count; i++) // rigid bodies: no farther than that in this motion
-        if (!(fabs(t->h * dv[i]) < FARTHEST)) return false;
-    return true;
+    return qpc_rigid_leads_somewhere(w, t->h, FARTHEST, dv);
 }
 
 /// An engine ran into infinity: what is free stands still, as absurd as any other answer that is none.
 static void give_up(qpc_world *w, qpc_trial *t, double *dv) {
     for (int32_t i = 0; i < 3 * w->free_count; i++) dv[i] = (w->row_dof[i / 3] < 0 ? w->v_frame[i] : 0.0) - w->v[i];
-    for (int32_t i = 0; i < w->rigid_count; i++) {
-        v3_store(dv + w->rigids[i].dof, v3_neg(w->pose[i].v));
-        v3_store(dv + w->rigids[i].dof + 3, v3_neg(w->pose[i].w));
-    }
+    for (int32_t i = 0; i < w->rigid_count; i++) qpc_rigid_stop(w, i, dv);
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
     qpc_step_drop_friction(w);
     w->warm_count = w->kept.count = 0;

@@ -376,7 +376,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     }
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
-    if (st == QPC_OK && t.exhausted && t.impact && w->rigid_count == 0) st = qpc_step_settle(w, &t, err);
+    if (st == QPC_OK && t.exhausted && t.impact) st = qpc_step_settle(w, &t, err);
     if (st == QPC_OK && t.exhausted && (t.absurd || qpc_trial_gains(w, &t))) st = qpc_step_slow_down(w, &t, err);
     else if (st == QPC_OK && t.absurd) qpc_step_stand_still(w, &t);
     if (st == QPC_OK) {

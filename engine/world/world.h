@@ -217,9 +217,11 @@ static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion 
 /// pose1 and x1 of a body after the part `scale` of a free motion of length h that begins with the kick dv (blocks x 3).
 /// Too fast to follow: x1 is not a number.
 void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, const double *dv);
-/// It stands over a motion of length h: dv and pose1 say so.
-void qpc_rigid_stop(qpc_world *w, int32_t rigid, double h);
 void qpc_rigid_place_ends(qpc_world *w, double h, const double *dv);
+/// The kick that stops a body, into dv.
+void qpc_rigid_stop(const qpc_world *w, int32_t rigid, double *dv);
+/// Every body ends nearer than that, and turns no faster than can be followed.
+bool qpc_rigid_leads_somewhere(const qpc_world *w, double h, double farthest, const double *dv);
 /// Arms of rows, and v_frame of the vertices such that x + h (v_frame + J dv) is x1 at the kick it was placed with.
 void qpc_rigid_linearise(qpc_world *w, double h);
 /// Mass blocks into K (cleared), the bodies in `pose`; loads into b.
