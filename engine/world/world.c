@@ -110,6 +110,7 @@ void qpc_world_destroy(qpc_world *w) {
     if (w == NULL) return;
     for (int32_t i = 0; i < w->body_count; i++) {
         qpc_mesh_unref(w->bodies[i].mesh);
+        qpc_mesh_unref(w->bodies[i].tets);
         qpc_free(w->bodies[i].local);
     }
     qpc_detector_destroy(w->detector);
@@ -209,6 +210,7 @@ static void place_particles(qpc_world *w, qpc_body *body, const qpc_body_def *de
     body->spring_count = def->springs.count;
     body->stretch_count = def->springs.stretch_count;
     body->mesh = def->mesh != NULL ? qpc_mesh_ref(def->mesh) : NULL;
+    body->tets = def->tets != NULL ? qpc_mesh_ref(def->tets) : NULL;
     for (int32_t s = 0; s < def->springs.count; s++, (*spring)++) {
         bool row = def->springs.node == NULL; // a cable
         w->spring_node[*spring] = body->first_node + (row ? s : def->springs.node[s]);
@@ -563,6 +565,7 @@ qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
         .first_spring = body->first_spring,
         .spring_count = body->spring_count,
         .mesh = body->mesh,
+        .tets = body->tets,
         .moves = body->motion != QPC_STATIC,
     };
 }
