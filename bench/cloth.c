@@ -26,7 +26,7 @@ static qpc_value text(const char *c) {
 
 static qpc_status add_mesh(qpc_test_meshes *meshes, const generated *g, qpc_value *body, qpc_error *err) {
     char hex[65];
-    qpc_status st = qpc_test_meshes_add(meshes, g->x.data, g->x.count / 3, g->triangle.data, g->triangle.count / 3, hex, err);
+    qpc_status st = qpc_test_meshes_add(meshes, g->x.data, g->x.count / 3, g->triangle.data, g->triangle.count / 3, 3, hex, err);
     qpc_value mesh = qpc_map();
     if (st == QPC_OK) st = put(&mesh, "sha256", text(hex));
     return st == QPC_OK ? put(body, "mesh", mesh) : st;

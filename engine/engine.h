@@ -181,7 +181,8 @@ typedef struct qpc_body_info {
     int32_t element_count, nodes_per_element;
     double radius;
     int32_t first_spring, spring_count; // of qpc_world_tensions; cloth: its edges, then springs across inner edges
-    const qpc_mesh *mesh; // NULL for a cable
+    const qpc_mesh *mesh; // NULL for a cable; of a soft body the boundary
+    const qpc_mesh *tets; // of a soft body, else NULL
     bool moves;           // false: positions never change
 } qpc_body_info;
 int32_t qpc_world_body_count(const qpc_world *world);

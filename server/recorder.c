@@ -172,24 +172,27 @@ static void free_parts(run_parts *parts) {
 }
 
 /// The bytes of every mesh once.
+static qpc_status collect_mesh(const qpc_mesh *mesh, run_parts *parts, qpc_error *err) {
+    if (mesh == NULL) return QPC_OK;
+    for (int32_t k = 0; k < parts->mesh_count; k++)
+        if (memcmp(parts->meshes[k].sha256, qpc_mesh_sha256(mesh), 32) == 0) return QPC_OK;
+    size_t size = qpc_mesh_canonical_size(mesh);
+    uint8_t *bytes = qpc_alloc(size);
+    if (bytes == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a mesh of %zu bytes", size);
+    qpc_mesh_canonical_bytes(mesh, bytes);
+    parts->mesh_bytes[parts->mesh_count] = bytes;
+    parts->meshes[parts->mesh_count++] = (qpc_run_mesh){qpc_mesh_sha256(mesh), bytes, size};
+    return QPC_OK;
+}
+
+/// Surfaces, and the tetrahedra that the scene names.
 static qpc_status collect_meshes(const qpc_world *world, int32_t bodies, run_parts *parts,
                                  qpc_error *err) {
     for (int32_t i = 0; i < bodies; i++) {
-        const qpc_mesh *mesh = qpc_world_body(world, i).mesh;
-        if (mesh == NULL) continue;
-        bool known = false;
-        for (int32_t k = 0; k < parts->mesh_count && !known; k++) {
-            known = memcmp(parts->meshes[k].sha256, qpc_mesh_sha256(mesh), 32) == 0;
-        }
-        if (known) continue;
-        size_t size = qpc_mesh_canonical_size(mesh);
-        uint8_t *bytes = qpc_alloc(size);
-        if (bytes == NULL) {
-            return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a mesh of %zu bytes", size);
-        }
-        qpc_mesh_canonical_bytes(mesh, bytes);
-        parts->mesh_bytes[parts->mesh_count] = bytes;
-        parts->meshes[parts->mesh_count++] = (qpc_run_mesh){qpc_mesh_sha256(mesh), bytes, size};
+        qpc_body_info info = qpc_world_body(world, i);
+        qpc_status status = collect_mesh(info.mesh, parts, err);
+        if (status == QPC_OK) status = collect_mesh(info.tets, parts, err);
+        if (status != QPC_OK) return status;
     }
     return QPC_OK;
 }
@@ -202,8 +205,8 @@ static qpc_status collect_parts(const qpc_world *world, const qpc_layout *layout
             (qpc_run_column){qpc_step_field_name(i), qpc_step_field_is_integer(i)};
     }
     parts->bodies = qpc_calloc(bodies, sizeof *parts->bodies);
-    parts->meshes = qpc_calloc(bodies, sizeof *parts->meshes);
-    parts->mesh_bytes = qpc_calloc(bodies, sizeof *parts->mesh_bytes);
+    parts->meshes = qpc_calloc(2 * bodies, sizeof *parts->meshes);
+    parts->mesh_bytes = qpc_calloc(2 * bodies, sizeof *parts->mesh_bytes);
     if (parts->bodies == NULL || parts->meshes == NULL || parts->mesh_bytes == NULL) {
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a run of %zu bodies", bodies);
     }

@@ -54,10 +54,11 @@ static bool lookup(void *user, const char sha256[65], qpc_check_mesh *ret) {
     if (qpc_reader_mesh(j->reader, hash, &bytes, &size, NULL) != QPC_OK) return false;
     enum { HEAD = 24 };
     uint64_t per = size >= HEAD ? little(bytes + 4, 4) : 0;
-    uint64_t vertices = per == 3 ? little(bytes + 8, 8) : 0;
-    uint64_t triangles = per == 3 ? little(bytes + 16, 8) : 0;
-    bool fits = per == 3 && vertices <= INT32_MAX && triangles <= INT32_MAX / 3 &&
-                HEAD + 24 * vertices + 12 * triangles == size;
+    bool known = per == 3 || per == 4;
+    uint64_t vertices = known ? little(bytes + 8, 8) : 0;
+    uint64_t triangles = known ? little(bytes + 16, 8) : 0;
+    bool fits = known && vertices <= INT32_MAX && triangles <= INT32_MAX / 16 &&
+                HEAD + 24 * vertices + 4 * per * triangles == size;
     uint8_t *copy = fits ? malloc(size) : NULL; // aligned: 8 bytes of head left out
     if (copy != NULL) {
         memcpy(copy, bytes + HEAD, size - HEAD);
@@ -65,7 +66,8 @@ static bool lookup(void *user, const char sha256[65], qpc_check_mesh *ret) {
         *ret = (qpc_check_mesh){.vertices = (const double *)(const void *)copy,
                                 .triangles = (const int32_t *)(const void *)(copy + 24 * vertices),
                                 .vertex_count = (int32_t)vertices,
-                                .triangle_count = (int32_t)triangles};
+                                .triangle_count = (int32_t)triangles,
+                                .per = (int32_t)per};
     }
     qpc_free(bytes);
     return copy != NULL;

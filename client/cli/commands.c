@@ -150,7 +150,7 @@ static bool param_value(const qpc_mesh_param *param, const char *text, qpc_value
 
 static void kinds_help(void) {
     printf("usage: qpc mesh KIND [options] -o FILE\n\n"
-           "Make a mesh at exactly the number of triangles asked for. Lengths are in m.\n"
+           "Make a mesh, of triangles at exactly the number asked for. Lengths are in m.\n"
            "qpc mesh KIND --help says what each takes.\n\n");
     for (int32_t i = 0; qpc_mesh_kind_get(i) != NULL; i++)
         printf("  %-10s %s\n", qpc_mesh_kind_get(i)->name, qpc_mesh_kind_get(i)->doc);
@@ -166,8 +166,8 @@ cli_exit cli_mesh(cli *c, int argc, char **argv) {
     if (strcmp(name, "file") == 0) return convert_file(c, argc - 1, argv + 1);
     const qpc_mesh_kind *kind = qpc_mesh_kind_find(name);
     if (kind == NULL) {
-        fprintf(stderr, "qpc mesh: wanted a kind: sheave, funnel, cylinder, sphere, sheet, grid, box, or "
-                        "file\n");
+        fprintf(stderr, "qpc mesh: wanted a kind: sheave, funnel, cylinder, sphere, sheet, grid, box, block, "
+                        "ellipsoid, or file\n");
         return CLI_USAGE;
     }
     mesh_output o = {0};
@@ -210,7 +210,7 @@ cli_exit cli_mesh(cli *c, int argc, char **argv) {
     qpc_value_fini(&spec);
     if (!good) return cli_fail(c, CLI_USAGE, &err, NULL);
     char comment[120];
-    snprintf(comment, sizeof comment, "%s of %d triangles, metres, by qpc mesh", name,
+    snprintf(comment, sizeof comment, "%s of %d elements, metres, by qpc mesh", name,
              mesh.element_count);
     return finish_mesh(c, &mesh, comment, &o);
 }

@@ -73,6 +73,22 @@ static const qpc_mesh_kind kinds[QPC_MESH_KIND_COUNT] = {
       {"height", QPC_PARAM_LENGTH, "1", "size along y, m"},
       {"depth", QPC_PARAM_LENGTH, "1", "size along z, m"},
       {NULL, QPC_PARAM_FLAG, NULL, NULL}}},
+    {"block", "block of tetrahedra, six a cell: for soft bodies",
+     {{"columns", QPC_PARAM_COUNT, "4", "cells along x"},
+      {"rows", QPC_PARAM_COUNT, "columns", "cells along y"},
+      {"layers", QPC_PARAM_COUNT, "columns", "cells along z"},
+      {"width", QPC_PARAM_LENGTH, "1", "size along x, m"},
+      {"height", QPC_PARAM_LENGTH, "width", "size along y, m"},
+      {"depth", QPC_PARAM_LENGTH, "width", "size along z, m"},
+      {NULL, QPC_PARAM_FLAG, NULL, NULL}}},
+    {"ellipsoid", "ellipsoid of tetrahedra, six a cell of a lattice bent round: for soft bodies",
+     {{"columns", QPC_PARAM_COUNT, "8", "cells along x, at least 2"},
+      {"rows", QPC_PARAM_COUNT, "columns", "cells along y, at least 2"},
+      {"layers", QPC_PARAM_COUNT, "columns", "cells along z, at least 2"},
+      {"width", QPC_PARAM_LENGTH, "1", "size along x, m"},
+      {"height", QPC_PARAM_LENGTH, "width", "size along y, m"},
+      {"depth", QPC_PARAM_LENGTH, "width", "size along z, m"},
+      {NULL, QPC_PARAM_FLAG, NULL, NULL}}},
 };
 // clang-format on
 
@@ -660,11 +676,28 @@ static qpc_status make_box(const mesh_spec *spec, qpc_mesh_data *ret, qpc_error 
     return QPC_OK;
 }
 
+static qpc_status make_lattice(const mesh_spec *spec, bool round, qpc_mesh_data *ret, qpc_error *err) {
+    enum { COLUMNS, ROWS, LAYERS, WIDTH, HEIGHT, DEPTH };
+    int32_t columns = count_or(spec, COLUMNS, round ? 8 : 4);
+    double width = value_or(spec, WIDTH, 1);
+    const int32_t n[3] = {columns, count_or(spec, ROWS, columns), count_or(spec, LAYERS, columns)};
+    const double size[3] = {width, value_or(spec, HEIGHT, width), value_or(spec, DEPTH, width)};
+    return qpc_generate_lattice(n, size, round, spec->where, ret, err);
+}
+
+static qpc_status make_block(const mesh_spec *spec, qpc_mesh_data *ret, qpc_error *err) {
+    return make_lattice(spec, false, ret, err);
+}
+
+static qpc_status make_ellipsoid(const mesh_spec *spec, qpc_mesh_data *ret, qpc_error *err) {
+    return make_lattice(spec, true, ret, err);
+}
+
 qpc_status qpc_mesh_generate(const qpc_value *map, const char *where, qpc_mesh_data *ret,
                              qpc_error *err) {
     static qpc_status (*const make[QPC_MESH_KIND_COUNT])(const mesh_spec *, qpc_mesh_data *,
                                                          qpc_error *) = {
-        make_sheave, make_funnel, make_cylinder, make_sphere, make_sheet, make_grid, make_box};
+        make_sheave, make_funnel, make_cylinder, make_sphere, make_sheet, make_grid, make_box, make_block, make_ellipsoid};
     char path[120], name[32];
     if (map->kind != QPC_MAP)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted a map {kind, ...}");
@@ -678,7 +711,7 @@ qpc_status qpc_mesh_generate(const qpc_value *map, const char *where, qpc_mesh_d
         const char *near = qpc_nearest(name, strlen(name), names);
         return qpc_fail_at(err, QPC_ERR_INVALID, path,
                            "unknown kind of mesh \"%s\"%s%s%s (sheave, funnel, cylinder, sphere, "
-                           "sheet, grid, box)",
+                           "sheet, grid, box, block, ellipsoid)",
                            name, near ? "; did you mean \"" : "", near ? near : "",
                            near ? "\"?" : "");
     }

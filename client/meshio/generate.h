@@ -30,7 +30,7 @@ typedef struct qpc_mesh_kind {
     qpc_mesh_param params[QPC_MESH_PARAM_MAX + 1]; // ended by a NULL name
 } qpc_mesh_kind;
 
-enum { QPC_MESH_KIND_COUNT = 7, QPC_GENERATE_MAX_TRIANGLES = 40000000 };
+enum { QPC_MESH_KIND_COUNT = 9, QPC_GENERATE_MAX_TRIANGLES = 40000000 };
 /// NULL beyond the last one.
 const qpc_mesh_kind *qpc_mesh_kind_get(int32_t index);
 const qpc_mesh_kind *qpc_mesh_kind_find(const char *name);
@@ -40,5 +40,10 @@ const qpc_mesh_kind *qpc_mesh_kind_find(const char *name);
 /// which counts or sizes are possible.
 qpc_status qpc_mesh_generate(const qpc_value *spec, const char *where, qpc_mesh_data *ret,
                              qpc_error *err);
+
+/// A lattice of n cells, six tetrahedra each, of this size (m), centred on the origin; round: an ellipsoid. QPC_ERR_LIMIT,
+/// QPC_ERR_INVALID, QPC_ERR_MEMORY.
+qpc_status qpc_generate_lattice(const int32_t n[3], const double size[3], bool round, const char *where, qpc_mesh_data *ret,
+                                qpc_error *err);
 
 #endif

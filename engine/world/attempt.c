@@ -7,7 +7,7 @@
 ///
 /// The paper's "goto 2" is two loops here, the Newton correction and the passes, kept apart.
 #include "engine/world/attempt.h"
-#include "engine/world/sheets.h"
+#include "engine/world/elastic.h"
 
 #include <string.h>
 
@@ -39,8 +39,7 @@ static void place_end(qpc_world *w, double h, const double *dv) {
 /// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
     place_nodes(w, h, dv);
-    double phi = qpc_rigid_potential(w, h, dv) + qpc_springs_energy(&w->springs, w->x1) + qpc_springs_limit_energy(&w->springs, w->x1, true);
-    phi += qpc_sheets_energy(w, w->x1);
+    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
         phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));

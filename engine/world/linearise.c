@@ -1,7 +1,7 @@
 /// What a QP of the step is made of: K and b at a linearisation point, rows of contacts and strain limits,
 /// and multipliers carried from one solve to the next by the keys of rows.
 #include "engine/world/attempt.h"
-#include "engine/world/sheets.h"
+#include "engine/world/elastic.h"
 
 #include <string.h>
 
@@ -86,12 +86,10 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
     qpc_linsys_clear(&w->sys);
     if (implicit) {
         memset(w->Hu, 0, (size_t)all * sizeof(double));
-        qpc_springs_linearise(&w->springs, x, u, h, &w->sys, w->f, w->Hu);
-        qpc_sheets_linearise(w, x, u, h, &w->sys, w->f, w->Hu);
+        qpc_elastic_linearise(w, x, u, h, &w->sys, w->f, w->Hu);
         if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
     } else {
-        qpc_springs_force(&w->springs, x, w->f);
-        qpc_sheets_linearise(w, x, NULL, 0.0, NULL, w->f, NULL);
+        qpc_elastic_force(w, x, w->f);
     }
     for (int32_t i = 0; i < w->free_count; i++) {
         double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};

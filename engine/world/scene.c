@@ -213,7 +213,7 @@ static qpc_status read_fixed(const qpc_value *map, const char *where, qpc_scene_
     if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &body, err)) != QPC_OK) return st;
     int32_t n = def->bodies.data[body].node_count;
     if (def->bodies.data[body].motion != QPC_DYNAMIC)
-        return qpc_fail_at(err, QPC_ERR_INVALID, path, "only nodes of cables and cloth can be fixed");
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "only nodes of cables, cloth and soft bodies can be fixed");
     qpc_path_join(path, where, "nodes");
     st = qpc_read_int_matrix(qpc_map_get(map, "nodes"), path, 1, INT32_MAX, -(int64_t)n, (int64_t)n - 1, &nodes, &count, err);
     if (st != QPC_OK) return st;
@@ -240,7 +240,7 @@ static qpc_status read_limit(const qpc_value *map, const char *where, qpc_scene_
     if (st != QPC_OK) return st;
     qpc_path_join(path, where, "body");
     if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &limit.body, err)) != QPC_OK) return st;
-    if (def->bodies.data[limit.body].motion != QPC_DYNAMIC)
+    if (def->bodies.data[limit.body].motion != QPC_DYNAMIC || def->bodies.data[limit.body].tets != NULL)
         return qpc_fail_at(err, QPC_ERR_INVALID, path, "strain limits are for cables and cloth");
     for (int32_t i = 0; i < def->limits.count; i++)
         if (def->limits.data[i].body == limit.body)

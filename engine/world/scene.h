@@ -6,6 +6,7 @@
 #include "engine/dynamics/cloth.h"
 #include "engine/dynamics/inertia.h"
 #include "engine/dynamics/shell.h"
+#include "engine/dynamics/tets.h"
 #include "engine/engine.h"
 #include "engine/solver/friction.h"
 #include "engine/solver/impact.h"
@@ -37,7 +38,7 @@ typedef struct qpc_body_def {
     char name[64];
     char material[QPC_MATERIAL_NAME]; // "": none
     int32_t material_index;
-    qpc_motion_kind motion; // QPC_DYNAMIC: a cable, or with a mesh cloth; QPC_RIGID
+    qpc_motion_kind motion; // QPC_DYNAMIC: a cable, with a mesh cloth, with tets a soft body; QPC_RIGID
     double radius;          // m, half thickness
     // cable, cloth
     int32_t node_count;
@@ -47,6 +48,10 @@ typedef struct qpc_body_def {
     qpc_cloth_springs springs; // cable: n - 1 in a row, ends left out
     qpc_shell_rest sheet;   // cloth: no triangles, unless it is a thin sheet and springs have no stiffness of their own
     double sheet_mu, sheet_lambda, sheet_rigidity; // N/m, N/m, J
+    qpc_mesh *tets;         // soft: a reference of its own; mesh is its boundary
+    qpc_tet_rest tet_rest;
+    double tet_mu, tet_lambda; // Pa
+    qpc_tet_material tet_material;
     double self_exclusion;  // m, < 0: the default
     // cloth, static, kinematic
     qpc_mesh *mesh;         // a reference of its own

@@ -1,8 +1,9 @@
-/// Reading bodies: cables, cloth, rigid, static and kinematic meshes (docs/scene.md) to definitions. Cloth gets its springs
+/// Reading bodies: cables, cloth, rigid, soft, static and kinematic meshes (docs/scene.md) to definitions. Cloth gets its springs
 /// and masses here, so that everything later is particles and springs, whatever they were made from.
 #include "engine/world/scene_read.h"
 
 #include "engine/dynamics/cloth.h"
+#include "engine/geometry/skin.h"
 
 #include "base/hash.h"
 
@@ -24,8 +25,11 @@ static const char *const CLOTH_KEYS[] = {"kind",      "name",               "mes
 static const char *const RIGID_KEYS[] = {"kind",        "name",     "mesh",   "radius",           "position", "rotation",
                                          "orientation", "scale",    "mass",   "density",          "inertia",  "center",
                                          "close",       "velocity", "material", "angular_velocity", NULL};
+static const char *const SOFT_KEYS[] = {"kind",     "name",    "mesh",  "radius", "position", "rotation",       "scale",    "nodes", "mass",
+                                        "density",  "young",   "poisson", "model", "velocity", "self_exclusion", "material", NULL};
+static const char *const SOFT_MODELS[] = {"corotational", "neo-hookean", NULL}; // qpc_tet_material
 static const char *const MESH_KEYS[] = {"sha256", NULL};
-static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", "rigid", NULL};
+static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", "rigid", "soft", NULL};
 
 // ---- what several kinds have ----
 
@@ -176,9 +180,11 @@ static qpc_status read_mesh(const qpc_value *map, const char *where, const char 
         return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted 64 hex digits");
     if (env->mesh_lookup == NULL) return qpc_fail_at(err, QPC_ERR_UNSUPPORTED, path, "no meshes here");
     if ((st = env->mesh_lookup(env->user, sha256, &body->mesh, err)) != QPC_OK) return st;
-    if (qpc_mesh_nodes_per_element(body->mesh) != 3)
-        return qpc_fail_at(err, QPC_ERR_INVALID, path, "has %d nodes per element; a %s body needs triangles (3)",
-                           qpc_mesh_nodes_per_element(body->mesh), kind);
+    int32_t per_element = strcmp(kind, "soft") == 0 ? 4 : 3;
+    if (qpc_mesh_nodes_per_element(body->mesh) != per_element)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "has %d nodes per element; a %s body needs %s",
+                           qpc_mesh_nodes_per_element(body->mesh), kind,
+                           per_element == 3 ? "triangles (3)" : "tetrahedra (4), such as Gmsh, TetGen or fTetWild make of a closed surface");
     int64_t n = qpc_mesh_vertex_count(body->mesh);
     if (n > INT32_MAX / 4) return qpc_fail_at(err, QPC_ERR_LIMIT, path, "%lld vertices are too many", (long long)n);
     body->node_count = (int32_t)n;
@@ -416,8 +422,8 @@ static qpc_status read_cloth_springs(const qpc_value *map, const char *where, qp
     return st;
 }
 
-/// Where the vertices start: as given, else the mesh where it is put.
-static qpc_status read_cloth_nodes(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
+/// Cloth, soft bodies. Where the vertices start: as given, else the mesh where it is put.
+static qpc_status read_start(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
     char path[MAX_PATH];
     const qpc_value *given = qpc_map_get(map, "nodes");
     const double *vertices = qpc_mesh_vertices(body->mesh);
@@ -464,7 +470,82 @@ static qpc_status read_cloth(const qpc_value *map, const char *where, const qpc_
     if ((st = read_cloth_springs(map, where, body, err)) != QPC_OK) return st;
     if ((st = read_velocities(map, where, body, err)) != QPC_OK) return st;
     if ((st = read_self_exclusion(map, where, body, err)) != QPC_OK) return st;
-    return read_cloth_nodes(map, where, body, err);
+    return read_start(map, where, body, err);
+}
+
+// ---- soft bodies ----
+
+/// Mass of each vertex: a list as it stands; a total or a density by volume, a quarter of each tetrahedron to its vertices.
+static qpc_status read_soft_mass(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    const qpc_value *mass = qpc_map_get(map, "mass"), *density = qpc_map_get(map, "density");
+    double number, volume = 0.0;
+    if ((mass == NULL) == (density == NULL))
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give density (kg/m3) or mass (kg, of all, or a list of one a vertex)");
+    qpc_path_join(path, where, mass != NULL ? "mass" : "density");
+    if (mass != NULL && mass->kind != QPC_INT && mass->kind != QPC_REAL)
+        return read_per(mass, path, body->node_count, 0.0, true, &body->masses, err);
+    qpc_status st = qpc_read_positive(mass != NULL ? mass : density, path, &number, err);
+    if (st != QPC_OK) return st;
+    body->masses = qpc_calloc((size_t)body->node_count, sizeof(double));
+    if (body->masses == NULL) return qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");
+    for (int32_t e = 0; e < body->tet_rest.count; e++) volume += body->tet_rest.volume[e];
+    qpc_tet_rest_masses(&body->tet_rest, qpc_mesh_elements(body->tets), mass != NULL ? number / volume : number, body->masses);
+    for (int32_t i = 0; i < body->node_count; i++)
+        if (!(body->masses[i] > 0.0) || body->masses[i] > QPC_SCENE_MAX_NUMBER)
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, body->masses[i] > 0.0 ? "gives vertex %d a mass of %g kg"
+                               : "vertex %d of the mesh belongs to no tetrahedron, so it gets a mass of %g kg: leave it out", i, body->masses[i]);
+    return QPC_OK;
+}
+
+static qpc_status read_soft_material(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    double young, poisson = 0.3;
+    int32_t model = QPC_TET_COROTATIONAL;
+    const qpc_value *v;
+    qpc_error why = {0};
+    qpc_path_join(path, where, "young");
+    qpc_status st = qpc_read_positive(qpc_map_get(map, "young"), path, &young, err);
+    qpc_path_join(path, where, "poisson");
+    if (st == QPC_OK && (v = qpc_map_get(map, "poisson")) != NULL) st = qpc_read_real(v, path, -0.99, QPC_TET_POISSON_MOST, &poisson, err);
+    qpc_path_join(path, where, "model");
+    if (st == QPC_OK && (v = qpc_map_get(map, "model")) != NULL) st = qpc_read_word(v, path, SOFT_MODELS, &model, err);
+    if (st != QPC_OK) return st;
+    body->tet_material = (qpc_tet_material)model;
+    st = qpc_tet_lame(young, poisson, &body->tet_mu, &body->tet_lambda, &why);
+    return st == QPC_OK ? st : qpc_fail_at(err, st, where, "%s", why.message);
+}
+
+/// The mesh: tetrahedra to deform, their boundary to touch with.
+static qpc_status read_soft(const qpc_value *map, const char *where, const qpc_world_env *env, int64_t nodes_so_far,
+                            qpc_body_def *body, qpc_error *err) {
+    char path[MAX_PATH];
+    qpc_error why = {0};
+    int64_t max_nodes = env->limits.max_nodes > 0 ? env->limits.max_nodes : 1000000;
+    qpc_status st = qpc_map_check_keys(map, where, SOFT_KEYS, err);
+    body->motion = QPC_DYNAMIC;
+    if (st == QPC_OK) st = read_mesh(map, where, "soft", env, body, err);
+    if (st != QPC_OK) return st;
+    body->tets = body->mesh;
+    body->mesh = NULL;
+    qpc_path_join(path, where, "mesh");
+    if (body->node_count > max_nodes - nodes_so_far)
+        return qpc_fail_at(err, QPC_ERR_LIMIT, path, "%d vertices and %lld nodes before them; the limit is %lld",
+                           body->node_count, (long long)nodes_so_far, (long long)max_nodes);
+    if ((st = read_place(map, where, body, err)) != QPC_OK) return st;
+    if (qpc_mesh_element_count(body->tets) > INT32_MAX / 8) return qpc_fail_at(err, QPC_ERR_LIMIT, path, "too many tetrahedra");
+    st = qpc_mesh_skin(body->tets, &body->mesh, &why);
+    if (st == QPC_OK)
+        st = qpc_tet_rest_make(qpc_mesh_vertices(body->tets), body->node_count, qpc_mesh_elements(body->tets),
+                               (int32_t)qpc_mesh_element_count(body->tets), body->scale, &body->tet_rest, &why);
+    if (st != QPC_OK) return qpc_fail_at(err, st, path, "%s", why.message);
+    qpc_path_join(path, where, "radius");
+    if ((st = qpc_read_positive(qpc_map_get(map, "radius"), path, &body->radius, err)) != QPC_OK) return st;
+    if ((st = read_soft_material(map, where, body, err)) != QPC_OK) return st;
+    if ((st = read_soft_mass(map, where, body, err)) != QPC_OK) return st;
+    if ((st = read_velocities(map, where, body, err)) != QPC_OK) return st;
+    if ((st = read_self_exclusion(map, where, body, err)) != QPC_OK) return st;
+    return read_start(map, where, body, err);
 }
 
 void qpc_body_def_fini(qpc_body_def *body) {
@@ -473,7 +554,9 @@ void qpc_body_def_fini(qpc_body_def *body) {
     qpc_free(body->masses);
     qpc_cloth_springs_fini(&body->springs);
     qpc_shell_rest_fini(&body->sheet);
+    qpc_tet_rest_fini(&body->tet_rest);
     qpc_mesh_unref(body->mesh);
+    qpc_mesh_unref(body->tets);
     memset(body, 0, sizeof *body);
 }
 
@@ -497,6 +580,7 @@ qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_
         if (body->material[0] == '\0') return qpc_fail_at(err, QPC_ERR_INVALID, path, "a material needs a name");
     }
     if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
+    if (kind == 5) return read_soft(map, where, env, nodes_so_far, body, err);
     if (kind == 3) return read_cloth(map, where, env, nodes_so_far, body, err);
     if (kind == 4) return read_rigid(map, where, env, body, err);
     return read_solid(map, where, kind == 2, env, body, err);

@@ -2,7 +2,7 @@
 ///
 /// Runs on the worker in the world.
 #include "engine/world/attempt.h"
-#include "engine/world/sheets.h"
+#include "engine/world/elastic.h"
 
 #include <string.h>
 
@@ -51,18 +51,7 @@ static double energy_of(const qpc_world *w, const qpc_body *body, const double *
         if (dv != NULL) velocity = v3_add(velocity, v3_load(dv + 3 * i));
         sum += 0.5 * w->mass[i] * v3_norm2(velocity) - w->mass[i] * v3_dot(w->gravity, v3_load(x + 3 * i));
     }
-    qpc_springs part = w->springs;
-    part.count = body->spring_count;
-    part.node += body->first_spring;
-    part.stiffness += body->first_spring;
-    part.rest_length += body->first_spring;
-    if (part.other != NULL) part.other += body->first_spring;
-    if (part.most != NULL) {
-        part.least += body->first_spring;
-        part.most += body->first_spring;
-    }
-    if (part.base != NULL) part.base += body->first_spring;
-    return sum + qpc_sheets_energy_of(w, (int32_t)(body - w->bodies), x) + qpc_springs_energy(&part, x) + qpc_springs_limit_energy(&part, x, false);
+    return sum + qpc_elastic_energy_of(w, (int32_t)(body - w->bodies), x);
 }
 
 static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {

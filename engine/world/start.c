@@ -410,7 +410,7 @@ static qpc_status refuse(push_out *p, qpc_scene_report *report, qpc_error *err) 
         longest = fmax(longest, p->limit[i]);
     }
     report->stuck_count = p->overlap_count + p->close_count;
-    snprintf(text, sizeof text, "%s", p->tangled ? "cloth that intersects itself or something else is not pushed out; " : "");
+    snprintf(text, sizeof text, "%s", p->tangled ? "cloth or a soft body that intersects itself or something else is not pushed out; " : "");
     size_t begun = strlen(text);
     snprintf(text + begun, sizeof text - begun,
              "the start cannot be separated by moves of at most %.3g m (start_push_limit): %lld pairs intersected and %lld were "

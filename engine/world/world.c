@@ -1,6 +1,7 @@
 /// Worlds: making one from a scene, reading it, controlling it, and the hash of its state. The step
 /// itself is in step.c. Everything a step touches is allocated here, once.
 #include "engine/dynamics/factor.h"
+#include "engine/world/elastic.h"
 #include "engine/world/sheets.h"
 #include "engine/world/world.h"
 
@@ -22,7 +23,7 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, co
         kinetic += qpc_rigid_energy(&w->rigids[i].inertia, &pose[i]);
         potential -= w->rigids[i].inertia.mass * v3_dot(w->gravity, pose[i].x);
     }
-    double elastic = qpc_springs_energy(&w->springs, x) + qpc_springs_limit_energy(&w->springs, x, false) + qpc_sheets_energy(w, x);
+    double elastic = qpc_elastic_energy(w, x, false);
     if (ret_kinetic != NULL) *ret_kinetic = kinetic;
     if (ret_potential != NULL) *ret_potential = potential;
     if (ret_elastic != NULL) *ret_elastic = elastic;
@@ -109,6 +110,7 @@ void qpc_world_destroy(qpc_world *w) {
     if (w == NULL) return;
     for (int32_t i = 0; i < w->body_count; i++) {
         qpc_mesh_unref(w->bodies[i].mesh);
+        qpc_mesh_unref(w->bodies[i].tets);
         qpc_free(w->bodies[i].local);
     }
     qpc_detector_destroy(w->detector);
@@ -136,6 +138,7 @@ void qpc_world_destroy(qpc_world *w) {
                       w->laws,       w->mass_floor,  w->rigids,      w->pose,        w->pose1,     w->row_turn, w->arm};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_sheets_fini(w);
+    qpc_softs_fini(w);
     qpc_value_fini(&w->scene);
     qpc_free(w);
 }
@@ -197,7 +200,7 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     return qpc_hash64_create(&w->hasher, err);
 }
 
-/// A cable or cloth: its particles and springs.
+/// A cable, cloth or soft body: its particles and springs.
 static void place_particles(qpc_world *w, qpc_body *body, const qpc_body_def *def, int32_t *spring) {
     int32_t n = def->node_count;
     memcpy(w->x + 3 * body->first_node, def->nodes, (size_t)(3 * n) * sizeof(double));
@@ -207,6 +210,7 @@ static void place_particles(qpc_world *w, qpc_body *body, const qpc_body_def *de
     body->spring_count = def->springs.count;
     body->stretch_count = def->springs.stretch_count;
     body->mesh = def->mesh != NULL ? qpc_mesh_ref(def->mesh) : NULL;
+    body->tets = def->tets != NULL ? qpc_mesh_ref(def->tets) : NULL;
     for (int32_t s = 0; s < def->springs.count; s++, (*spring)++) {
         bool row = def->springs.node == NULL; // a cable
         w->spring_node[*spring] = body->first_node + (row ? s : def->springs.node[s]);
@@ -325,12 +329,27 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/// The two nodes of a pair that K couples: springs, then edges of tetrahedra (some more than once).
+static void coupled(const qpc_world *w, int64_t pair, int32_t ret[2]) {
+    static const int EDGE[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+    if (pair < w->springs.count) {
+        ret[0] = w->spring_node[pair];
+        ret[1] = qpc_springs_other(&w->springs, (int32_t)pair);
+        return;
+    }
+    const int32_t *node = w->softs.node + 4 * ((pair - w->springs.count) / 6);
+    const int *edge = EDGE[(pair - w->springs.count) % 6];
+    ret[0] = node[edge[0]];
+    ret[1] = node[edge[1]];
+}
+
 /// What K couples each pin to.
 static qpc_status find_neighbours(qpc_world *w, qpc_error *err) {
-    int32_t count = 0;
+    int64_t pairs = w->springs.count + 6 * (int64_t)w->softs.tets.count;
+    int32_t count = 0, end[2];
     for (int32_t i = 0; i < w->pin_count; i++) w->pins[i].count = 1;
-    for (int32_t s = 0; s < w->springs.count; s++) {
-        int32_t end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
+    for (int64_t s = 0; s < pairs && w->pin_count > 0; s++) {
+        coupled(w, s, end);
         for (int k = 0; k < 2; k++)
             if (w->pin_of[end[k]] >= 0) w->pins[w->pin_of[end[k]]].count++;
     }
@@ -343,8 +362,8 @@ static qpc_status find_neighbours(qpc_world *w, qpc_error *err) {
     w->pin_block = doubles(9 * (int64_t)count);
     if (w->pin_other == NULL || w->pin_block == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d pins", w->pin_count);
     for (int32_t i = 0; i < w->pin_count; i++) w->pin_other[w->pins[i].first + w->pins[i].count++] = w->pins[i].node;
-    for (int32_t s = 0; s < w->springs.count; s++) {
-        int32_t end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
+    for (int64_t s = 0; s < pairs && w->pin_count > 0; s++) {
+        coupled(w, s, end);
         for (int k = 0; k < 2; k++) {
             if (w->pin_of[end[k]] < 0) continue;
             qpc_pin *pin = &w->pins[w->pin_of[end[k]]];
@@ -366,7 +385,8 @@ static qpc_status find_neighbours(qpc_world *w, qpc_error *err) {
 static qpc_status make_system(qpc_world *w, qpc_error *err) {
     if (w->spring_other == NULL) return qpc_linsys_resize(&w->sys, 3 * w->block_count, qpc_rigid_band(w), err);
     int32_t *start, *row;
-    qpc_status st = qpc_springs_pattern(&w->springs, w->free_count, &start, &row, w->spring_place, err);
+    qpc_softs *s = &w->softs;
+    qpc_status st = qpc_tets_pattern(&w->springs, &s->tets, w->free_count, &start, &row, w->spring_place, s->place, err);
     if (st != QPC_OK) return st;
     if (w->rigid_count > 0) st = qpc_rigid_add_pattern(w, &start, &row, err);
     if (st == QPC_OK) st = qpc_linsys_resize_sparse(&w->sys, 3 * w->block_count, start, row, err);
@@ -465,6 +485,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = allocate(w, def, err)) != QPC_OK) return st;
     if ((st = keep_laws(w, def->materials, err)) != QPC_OK) return st;
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_softs_make(w, def, err)) != QPC_OK) return st;
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
     if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = qpc_sheets_make(w, def, err)) != QPC_OK) return st;
@@ -511,7 +532,7 @@ size_t qpc_world_memory(const qpc_world *w) {
     qpc_linsys_values(&w->sys, &entries);
     if (w->sys.kind == QPC_LINSYS_BAND) entries = 0; // in per_free
     double factor = w->sys.sparse != NULL ? qpc_factor_entries(w->sys.sparse) : 0.0;
-    return sizeof *w + rigid + qpc_sheets_memory(w) + (size_t)w->springs.count * per_spring + (size_t)entries * 32 + (size_t)factor * 12 +
+    return sizeof *w + rigid + qpc_sheets_memory(w) + qpc_softs_memory(w) + (size_t)w->springs.count * per_spring + (size_t)entries * 32 + (size_t)factor * 12 +
            (size_t)w->node_count * per_node + (size_t)w->free_count * per_free + w->arena.high_water +
            (size_t)w->rows.nnz_capacity * 12 + (size_t)w->rows.m_capacity * 48 +
            (size_t)(w->near.capacity + w->probe.capacity + w->held.capacity) * sizeof(qpc_contact);
@@ -532,10 +553,10 @@ const qpc_value *qpc_world_scene(const qpc_world *w) { return &w->scene; }
 qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
     static const char *const kinds[] = {"static", "kinematic", "cable", "rigid"};
     const qpc_body *body = &w->bodies[index];
-    bool cloth = body->motion == QPC_DYNAMIC && body->mesh != NULL;
+    bool surface = body->motion == QPC_DYNAMIC && body->mesh != NULL;
     return (qpc_body_info){
         .name = body->name,
-        .kind = cloth ? "cloth" : kinds[body->motion],
+        .kind = body->tet_count > 0 ? "soft" : surface ? "cloth" : kinds[body->motion],
         .first_node = body->first_node,
         .node_count = body->node_count,
         .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->node_count - 1,
@@ -544,6 +565,7 @@ qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
         .first_spring = body->first_spring,
         .spring_count = body->spring_count,
         .mesh = body->mesh,
+        .tets = body->tets,
         .moves = body->motion != QPC_STATIC,
     };
 }

@@ -16,6 +16,7 @@
 #include "engine/solver/rows.h"
 #include "engine/solver/solver.h"
 #include "engine/world/scene.h"
+#include "engine/world/softs.h"
 
 /// Acceptance distance: min(0.3 separation, 0.9 of the start distance).
 #define QPC_ACCEPT_FACTOR 0.3
@@ -28,8 +29,10 @@ typedef struct qpc_body {
     int32_t first_node, node_count;
     int32_t material;     // row and column of the laws
     int32_t first_spring, spring_count, stretch_count; // cable, cloth; bending springs come last
+    int32_t first_tet, tet_count;                      // soft
     double radius;
     qpc_mesh *mesh;
+    qpc_mesh *tets;             // soft: what the mesh is the boundary of
     double *local;              // kinematic, rigid: (n x 3) vertices in the frame of the body, m; rigid: principal axes, from its centre
     int32_t rigid;              // number among the rigid bodies, or -1
     qpc_vec3 position;          // kinematic pose
@@ -119,6 +122,7 @@ struct qpc_world {
     qpc_springs springs;
     struct qpc_sheet *sheets; // cloth that is no springs; see sheets.h
     int32_t sheet_count;
+    qpc_softs softs;
     int32_t *spring_node, *spring_other, *spring_place; // the last two: NULL without cloth
     double *stiffness, *base; // N/m; base: springs.base, NULL without sheets
     double *rest_length, *spring_min, *spring_max; // m; 0 and infinity: none

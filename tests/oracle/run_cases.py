@@ -161,8 +161,8 @@ def scene_of(case, client):
     from wire import pack_array
     import numpy
     bodies, constraints = [], []
-    # Rigid bodies have no thickness of their own there: the pair's is the margin.
-    margin = case["contact"]["margin"] if any(body["kind"] == "rigid" for body in case["bodies"]) else 0
+    # Rigid and soft bodies have no thickness of their own there: the pair's is the margin.
+    margin = case["contact"]["margin"] if any(body["kind"] in ("rigid", "soft") for body in case["bodies"]) else 0
     for body in case["bodies"]:
         if body["kind"] == "cable":
             need(body.get("bend_stiffness", 0) == 0, "bending is not known")
@@ -177,13 +177,18 @@ def scene_of(case, client):
             continue
         mesh = client.call("mesh.upload", name=body["name"],
                            vertices=pack_array(numpy.array(body["vertices"], "<f8")),
-                           elements=pack_array(numpy.array(body["triangles"], "<i4")))
+                           elements=pack_array(numpy.array(body.get("tetrahedra") or body["triangles"], "<i4")))
         if body["kind"] == "cloth":
             edge = numpy.linalg.norm(numpy.subtract(*(body["vertices"][i] for i in body["triangles"][0][:2])))
             bodies.append({"kind": "cloth", "name": body["name"], "mesh": {"sha256": mesh["sha256"]},
                            "radius": body["thickness"] / 2, "area_density": body["areal_density"],
                            "membrane_stiffness": body["stretch_stiffness"],
                            "bending_stiffness": body["bend_stiffness"] / edge ** 2})
+            if body.get("fixed"):
+                constraints.append({"kind": "fixed", "body": body["name"], "nodes": body["fixed"]})
+        elif body["kind"] == "soft":  # without its damping: that of the integrator is more
+            bodies.append({"kind": "soft", "name": body["name"], "mesh": {"sha256": mesh["sha256"]}, "radius": margin / 2,
+                           "density": body["density"], "young": body["young_modulus"], "poisson": body["poisson_ratio"]})
             if body.get("fixed"):
                 constraints.append({"kind": "fixed", "body": body["name"], "nodes": body["fixed"]})
         else:
@@ -193,9 +198,9 @@ def scene_of(case, client):
             bodies[-1].update(mass=body["mass"], velocity=[float(v) for v in body["linear_velocity"]],
                               angular_velocity=body["angular_velocity"])
     law = {key: case["contact"][key] for key in ("friction", "restitution") if case.get("contact", {}).get(key)}
-    return {"contacts": law, "name": case["id"], "dt": case["dt"], "gravity": case["gravity"], "bodies": bodies,
+    return {"name": case["id"], "dt": case["dt"], "gravity": case["gravity"], "bodies": bodies,
             "constraints": constraints,
-            "contacts": {key: case["contact"][key] for key in ("friction", "restitution") if case["contact"].get(key)},
+            "contacts": law,
             "record": {"frames": 1, "precision": "float64", "substeps": True}}
 
 
@@ -208,6 +213,13 @@ def motions_at(case, step):
                 velocity = [(b - a) / (q["t"] - p["t"]) for a, b in zip(p["translation"], q["translation"])]
                 orders.append({"body": body["name"], "velocity": velocity})
     return {"motions": orders} if orders else None
+
+
+def contacts_of(reply, names):
+    """Of a step: the names of the two bodies, normal, force and friction of each contact."""
+    c = reply["contacts"]
+    return [([names[i] for i in pair], normal, force, friction)
+            for pair, normal, force, friction in zip(c["bodies"], c["normal"], c["force"], c["friction"])]
 
 
 def positions_of(folder, name, step):
@@ -241,15 +253,17 @@ def run_dynamics(path):
         world = made["world"]
         slices = {body["name"]: slice(body["first_node"], body["first_node"] + body["node_count"])
                   for body in made["bodies"] if body["node_count"] > 0}
+        names = [body["name"] for body in made["bodies"]]
+        forces = any(check["check"].startswith("contact_force") for check in wanted)
         for step in range(1, case["steps"] + 1):
             control = motions_at(case, step)
-            reply = client.call("world.step", world=world, n=1, positions=True, velocities=True,
+            reply = client.call("world.step", world=world, n=1, positions=True, velocities=True, contacts=forces,
                                 precision="float64", **({"control": control} if control else {}))
             need(reply["status"] == "ok" and reply["reached"] == step,
                  f"step {step}: {reply['status']}, {reply['error']}")
             positions = {name: reply["positions"][part] for name, part in slices.items()}
             checker.step(step, step == case["steps"], positions, reply["velocities"],
-                         reply["summary"]["last"], slices)
+                         reply["summary"]["last"], slices, contacts_of(reply, names) if forces else None)
         with connect(server) as fresh:
             fresh.call("hello", version=1)
         (run,) = run_files(server)

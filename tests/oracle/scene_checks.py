@@ -1,12 +1,12 @@
 """Checks of scene/1 case files (tests/data/cases/FORMAT.md) on the states of a world.
 
-Only what cables, cloth and meshes need; a check that is not here makes the case fail, not pass.
+Only what the cases need; a check that is not here makes the case fail, not pass.
 """
 
 import numpy
 
 AXES = {"x": 0, "y": 1, "z": 2}
-KINDS = {"cable", "cloth", "rigid", "static", "kinematic"}  # of bodies that scene_of (run_cases.py) can pose
+KINDS = {"cable", "cloth", "rigid", "soft", "static", "kinematic"}  # of bodies that scene_of (run_cases.py) can pose
 LAWS = {"friction", "restitution"}
 
 
@@ -67,6 +67,16 @@ def angular_velocity(x, v):
     return numpy.linalg.lstsq(rows, u.reshape(-1), rcond=None)[0]
 
 
+def contact_force(contacts, body):
+    """On a body, N (3); contacts: those of a step, with the names of their bodies."""
+    total = numpy.zeros(3)
+    for sides, normal, force, friction in contacts:
+        for name, sign in zip(sides, (1, -1)):
+            if name == body and sides[0] != sides[1]:
+                total += sign * (force * normal + friction)
+    return total
+
+
 class Checker:
     """Judges one case; fails are collected as texts. no_intersection is left to qpc-run-check."""
 
@@ -91,7 +101,7 @@ class Checker:
         if not ok and len(self.failures) < 10:
             self.failures.append(f"{name} at step {step}: {value}")
 
-    def step(self, number, last, bodies, velocities, diagnostics, parts):
+    def step(self, number, last, bodies, velocities, diagnostics, parts, contacts=None):
         """bodies: name -> positions (n, 3) after the step; parts: their rows of the velocities."""
         for check in self.expect:
             when = check.get("when", "end")
@@ -134,6 +144,11 @@ class Checker:
                 self._judge(check, number, apart <= check["at_most"], apart)
             elif kind == "min_distance":
                 a, b = bodies[check["a"]], bodies[check["b"]]
+                if any(body["kind"] != "cable" for body in self.case["bodies"] if body["name"] in (check["a"], check["b"])):
+                    # along an axis they are no nearer than this: enough to say that they are far
+                    apart = float(numpy.maximum(a.min(0) - b.max(0), b.min(0) - a.max(0)).max())
+                    self._judge(check, number, apart >= check["at_least"], apart)
+                    continue
                 i, j = numpy.meshgrid(numpy.arange(len(a) - 1), numpy.arange(len(b) - 1))
                 i, j = i.ravel(), j.ravel()
                 least = float(segment_distance(a[i], a[i + 1], b[j], b[j + 1]).min())
@@ -151,6 +166,29 @@ class Checker:
             elif kind == "below_plane":
                 top = float(bodies[check["body"]][:, AXES[check["axis"]]].max())
                 self._judge(check, number, top <= check["value"] + check["tolerance"], top)
+            elif kind == "contact_force":
+                sum_of = contact_force(contacts, check["body"])
+                force = float(abs(sum_of[AXES[check["axis"]]]) if "axis" in check else numpy.linalg.norm(sum_of))
+                ok = force == check["exactly"] if "exactly" in check else force >= check["at_least"]
+                self._judge(check, number, ok, force)
+            elif kind == "contact_force_ripple":
+                size = float(numpy.linalg.norm(contact_force(contacts, check["body"])))
+                sizes = self.seen.setdefault(kind, [])
+                sizes.append(size)
+                ripple = (max(sizes) - min(sizes)) / max(numpy.mean(sizes), 1e-300)
+                self._judge(check, number, ripple <= check["at_most"], ripple)
+            elif kind == "below_body":
+                axis = AXES[check["axis"]]
+                over = float(bodies[check["body"]][:, axis].max() - bodies[check["of"]][:, axis].min())
+                self._judge(check, number, over <= check["tolerance"], over)
+            elif kind == "extent_between":
+                extent = float(numpy.ptp(bodies[check["body"]][:, AXES[check["axis"]]]))
+                self._judge(check, number, check["low"] <= extent <= check["high"], extent)
+            elif kind == "no_inverted_elements":
+                x = bodies[check["body"]]
+                tets = numpy.array(next(body["tetrahedra"] for body in self.case["bodies"] if body["name"] == check["body"]))
+                least = float(numpy.linalg.det(x[tets[:, 1:]] - x[tets[:, :1]]).min() / 6)
+                self._judge(check, number, least > 0, least)
             elif kind == "displacement_between":
                 axis = AXES[check["axis"]]
                 way = float(bodies[check["body"]][:, axis].mean() - self.start[check["body"]][:, axis].mean())

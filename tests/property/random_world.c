@@ -206,7 +206,7 @@ static void solid(text *t, qpc_test_meshes *meshes, const char *kind, const char
                   const draft *m, double radius, const double at[3], const double *rotation) {
     char hash[65];
     qpc_error err;
-    if (qpc_test_meshes_add(meshes, m->x, m->nx, m->t, m->nt, hash, &err) != QPC_OK) {
+    if (qpc_test_meshes_add(meshes, m->x, m->nx, m->t, m->nt, 3, hash, &err) != QPC_OK) {
         t->failed = true;
         return;
     }

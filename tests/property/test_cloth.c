@@ -466,7 +466,7 @@ static void cloth_that_intersects_is_refused_by_name(void **state) {
     "'radius': 0.01, 'mass': 1, 'stiffness': 1e3, 'position': [0, 0.1, 0]},"                                                   \
     "{'name': 'ball', 'kind': 'static', 'mesh': {'generate': {'kind': 'sphere', 'radius': 0.3}}}]}"
     refused(TANGLE("refuse"), "body 0 (flag)");
-    refused(TANGLE("push-out"), "cloth that intersects itself or something else is not pushed out");
+    refused(TANGLE("push-out"), "cloth or a soft body that intersects itself or something else is not pushed out");
 }
 static void cloth_within_its_thickness_is_pushed_out(void **state) {
     (void)state;

@@ -12,7 +12,7 @@
 typedef struct draft { // of one body
     double *x;          // (node_count x 3), by malloc
     double *rest;       // (node_count - 1), or NULL
-    int32_t *triangles; // borrowed from lookup
+    int32_t *skin;      // triangles around tetrahedra, or NULL
 } draft;
 
 // Rows of a matrix, copied to malloc'd memory.
@@ -68,6 +68,47 @@ static qpc_status read_cable(const qpc_value *map, qpc_checker_body *b, draft *d
     for (int64_t i = 0; i < n - 1; i++) d->rest[i] = value;
     return status;
 }
+// Faces of tetrahedra: their vertices in order, then as the tetrahedron has them.
+typedef struct face {
+    int32_t sorted[3], given[3];
+} face;
+static int by_vertices(const void *a, const void *b) {
+    const face *p = a, *q = b;
+    for (int k = 0; k < 3; k++)
+        if (p->sorted[k] != q->sorted[k]) return p->sorted[k] < q->sorted[k] ? -1 : 1;
+    return 0;
+}
+/// The faces that one tetrahedron alone has; which way round they are does not matter here.
+static qpc_status skin_of(const qpc_check_mesh *mesh, draft *d, int32_t *ret_count, qpc_error *err) {
+    size_t faces = 4 * (size_t)mesh->triangle_count, kept = 0;
+    face *list = malloc(faces * sizeof *list + 1);
+    d->skin = malloc(3 * faces * sizeof *d->skin + 1);
+    if (list == NULL || d->skin == NULL) {
+        free(list);
+        return qpc_fail(err, QPC_ERR_MEMORY, "skin");
+    }
+    for (size_t i = 0; i < faces; i++) {
+        const int32_t *tet = mesh->triangles + i / 4 * 4;
+        for (size_t k = 0, at = 0; k < 4; k++)
+            if (k != i % 4) list[i].given[at++] = tet[k];
+        memcpy(list[i].sorted, list[i].given, sizeof list[i].sorted);
+        for (int pass = 0; pass < 2; pass++)
+            for (int k = 0; k < 2; k++)
+                if (list[i].sorted[k] > list[i].sorted[k + 1]) {
+                    int32_t t = list[i].sorted[k];
+                    list[i].sorted[k] = list[i].sorted[k + 1];
+                    list[i].sorted[k + 1] = t;
+                }
+    }
+    qsort(list, faces, sizeof *list, by_vertices);
+    for (size_t i = 0; i < faces; i++) {
+        bool twin = (i > 0 && by_vertices(&list[i], &list[i - 1]) == 0) || (i + 1 < faces && by_vertices(&list[i], &list[i + 1]) == 0);
+        if (!twin) memcpy(d->skin + 3 * kept++, list[i].given, sizeof list[i].given);
+    }
+    free(list);
+    *ret_count = (int32_t)kept;
+    return QPC_OK;
+}
 static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup, void *user,
                              qpc_checker_body *b, draft *d, qpc_error *err) {
     char sha256[65];
@@ -99,8 +140,13 @@ static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup,
     b->node_count = mesh.vertex_count;
     b->triangles = mesh.triangles;
     b->triangle_count = mesh.triangle_count;
+    if (mesh.per == 4) {
+        if ((status = skin_of(&mesh, d, &b->triangle_count, err)) != QPC_OK) return status;
+        b->triangles = d->skin;
+    }
+    bool soft = qpc_str_equal(qpc_map_get(map, "kind"), "soft");
     bool rigid = qpc_str_equal(qpc_map_get(map, "kind"), "rigid");
-    b->deforms = rigid || qpc_str_equal(qpc_map_get(map, "kind"), "cloth"); // tested against other meshes
+    b->deforms = soft || rigid || qpc_str_equal(qpc_map_get(map, "kind"), "cloth"); // tested against other meshes
     b->moves = b->deforms || qpc_str_equal(qpc_map_get(map, "kind"), "kinematic");
     b->rest = b->deforms ? d->x : NULL; // turning and shifting keep lengths
     return number(map, "self_exclusion", rigid ? HUGE_VAL : -1, &b->self_exclusion, err);
@@ -152,6 +198,7 @@ qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_n
     for (int32_t i = 0; drafts != NULL && i < count; i++) {
         free(drafts[i].x);
         free(drafts[i].rest);
+        free(drafts[i].skin);
     }
     free(drafts);
     free(bodies);

@@ -10,8 +10,9 @@
 
 typedef struct qpc_check_mesh {
     const double *vertices; // (vertex_count x 3) m
-    const int32_t *triangles;
+    const int32_t *triangles; // or tetrahedra
     int32_t vertex_count, triangle_count;
+    int32_t per; // nodes per element, 3 or 4
 } qpc_check_mesh;
 /// False: no such mesh. What *ret points to must live until the call below returns.
 typedef bool (*qpc_check_mesh_lookup)(void *user, const char sha256[65], qpc_check_mesh *ret);

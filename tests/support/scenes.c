@@ -35,12 +35,12 @@ qpc_status qpc_test_mesh_lookup(void *user, const uint8_t sha256[32], qpc_mesh *
     return QPC_OK;
 }
 qpc_status qpc_test_meshes_add(qpc_test_meshes *meshes, const double *vertices,
-                               int32_t vertex_count, const int32_t *triangles,
-                               int32_t triangle_count, char ret_sha256[65], qpc_error *err) {
+                               int32_t vertex_count, const int32_t *elements, int32_t element_count,
+                               int32_t per_element, char ret_sha256[65], qpc_error *err) {
     if (meshes->count == (int32_t)(sizeof meshes->mesh / sizeof meshes->mesh[0]))
         return qpc_fail(err, QPC_ERR_LIMIT, "too many meshes for a test");
     qpc_mesh *mesh;
-    qpc_status status = qpc_mesh_create(vertices, vertex_count, triangles, triangle_count, 3, NULL,
+    qpc_status status = qpc_mesh_create(vertices, vertex_count, elements, element_count, per_element, NULL,
                                         &mesh, NULL, err);
     if (status != QPC_OK) return status;
     qpc_hex_encode(qpc_mesh_sha256(mesh), 32, ret_sha256);
@@ -52,7 +52,7 @@ static qpc_status sink(void *user, const char *where, const char *name, qpc_mesh
                        char ret_sha256[65], qpc_error *err) {
     (void)where, (void)name;
     return qpc_test_meshes_add(user, mesh->vertices, mesh->vertex_count, mesh->elements,
-                               mesh->element_count, ret_sha256, err);
+                               mesh->element_count, mesh->nodes_per_element, ret_sha256, err);
 }
 bool qpc_test_check_lookup(void *user, const char sha256[65], qpc_check_mesh *ret) {
     uint8_t bytes[32];
@@ -62,7 +62,8 @@ bool qpc_test_check_lookup(void *user, const char sha256[65], qpc_check_mesh *re
     *ret = (qpc_check_mesh){.vertices = qpc_mesh_vertices(mesh),
                             .triangles = qpc_mesh_elements(mesh),
                             .vertex_count = (int32_t)qpc_mesh_vertex_count(mesh),
-                            .triangle_count = (int32_t)qpc_mesh_element_count(mesh)};
+                            .triangle_count = (int32_t)qpc_mesh_element_count(mesh),
+                            .per = qpc_mesh_nodes_per_element(mesh)};
     return true;
 }
 

@@ -18,8 +18,8 @@ qpc_status qpc_test_mesh_lookup(void *user, const uint8_t sha256[32], qpc_mesh *
 bool qpc_test_check_lookup(void *user, const char sha256[65], qpc_check_mesh *ret);
 /// Adds a mesh and gives its hash.
 qpc_status qpc_test_meshes_add(qpc_test_meshes *meshes, const double *vertices,
-                               int32_t vertex_count, const int32_t *triangles,
-                               int32_t triangle_count, char ret_sha256[65], qpc_error *err);
+                               int32_t vertex_count, const int32_t *elements, int32_t element_count,
+                               int32_t per_element, char ret_sha256[65], qpc_error *err);
 
 /// Change of a scene in its disk form, before it is resolved.
 typedef struct qpc_scene_variant {

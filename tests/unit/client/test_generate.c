@@ -316,6 +316,38 @@ static void bad_parameters_are_refused_by_name(void **state) {
     refuse("[]", QPC_ERR_INVALID, "map");
 }
 
+/// All tetrahedra have volume, and together that of the shape: exactly of a block, from below of an ellipsoid.
+static void blocks_and_ellipsoids_are_filled(void **state) {
+    (void)state;
+    static const struct {
+        const char *spec;
+        int32_t vertices, tets;
+        double volume, short_of;
+    } cases[] = {
+        {"{\"kind\": \"block\", \"columns\": 3, \"rows\": 2, \"layers\": 4, \"width\": 3, \"height\": 1, \"depth\": 2}", 60, 144, 6, 1e-12},
+        {"{\"kind\": \"block\"}", 125, 384, 1, 1e-12},
+        {"{\"kind\": \"ellipsoid\", \"columns\": 16, \"width\": 2, \"depth\": 1}", 4913, 24576, 4.0 / 3 * PI * 0.5, 0.02},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        qpc_mesh_data mesh = make(cases[i].spec);
+        assert_int_equal(mesh.vertex_count, cases[i].vertices);
+        assert_int_equal(mesh.element_count, cases[i].tets);
+        assert_int_equal(mesh.nodes_per_element, 4);
+        double volume = qpc_mesh_data_volume(&mesh), least = 1e9, mean = volume / mesh.element_count;
+        assert_true(volume <= cases[i].volume * (1 + 1e-12) && volume >= cases[i].volume * (1 - cases[i].short_of));
+        for (int32_t t = 0; t < mesh.element_count; t++) {
+            qpc_mesh_data one = mesh;
+            one.elements = mesh.elements + 4 * t;
+            one.element_count = 1;
+            least = fmin(least, qpc_mesh_data_volume(&one));
+        }
+        assert_true(least > 0.05 * mean); // none is flat
+        qpc_mesh_data_fini(&mesh);
+    }
+    refuse("{\"kind\": \"ellipsoid\", \"columns\": 1}", QPC_ERR_INVALID, "at least 2");
+    refuse("{\"kind\": \"block\", \"columns\": 300}", QPC_ERR_LIMIT, "tetrahedra");
+}
+
 static void allocation_failures_leak_nothing(void **state) {
     (void)state;
     static const char *const specs[] = {"{\"kind\": \"sheave\", \"triangles\": 100}",
@@ -323,7 +355,8 @@ static void allocation_failures_leak_nothing(void **state) {
                                         "{\"kind\": \"cylinder\"}",
                                         "{\"kind\": \"sphere\"}",
                                         "{\"kind\": \"sheet\"}",
-                                        "{\"kind\": \"box\"}"};
+                                        "{\"kind\": \"box\"}",
+                                        "{\"kind\": \"block\"}"};
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         qpc_value spec;
         qpc_error err = {0};
@@ -349,6 +382,7 @@ int main(void) {
         cmocka_unit_test(the_axis_turns_a_solid_without_mirroring_it),
         cmocka_unit_test(a_sheave_scales_with_its_radius),
         cmocka_unit_test(bad_parameters_are_refused_by_name),
+        cmocka_unit_test(blocks_and_ellipsoids_are_filled),
         cmocka_unit_test(allocation_failures_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -223,6 +223,79 @@ static void cloth_survives_every_failing_allocation(void **state) {
     cloth_survives("'young':1e5,'poisson':0.2,'thickness':0.001");
 }
 
+/// A unit cube of six tetrahedra around its diagonal.
+static qpc_mesh *cube_mesh(bool spare) {
+    static const int32_t tets[] = {0, 1, 3, 7, 0, 5, 1, 7, 0, 3, 2, 7, 0, 2, 6, 7, 0, 4, 5, 7, 0, 6, 4, 7};
+    double x[27];
+    qpc_mesh *mesh;
+    for (int i = 0; i < 9; i++)
+        for (int k = 0; k < 3; k++) x[3 * i + k] = i >> k & 1;
+    assert_int_equal(qpc_mesh_create(x, spare ? 9 : 8, tets, 6, 4, NULL, &mesh, NULL, NULL), QPC_OK);
+    return mesh;
+}
+
+static void soft_bodies_survive_every_failing_allocation(void **state) {
+    (void)state;
+    qpc_mesh *mesh = cube_mesh(false);
+    qpc_value scene = scene_of("{'bodies':[" CABLE ", {'kind':'soft','name':'s','mesh':{'sha256':'@'},'position':[0,-3,0],'radius':0.01,"
+                               "'density':10,'young':1e4}],'constraints':[{'kind':'fixed','body':'s','nodes':[0,7]}]}", mesh);
+    qpc_world_env env = {.user = mesh, .mesh_lookup = lookup};
+    QPC_FAULTS(f) {
+        qpc_world *w = NULL;
+        qpc_error err = {0};
+        qpc_status st = qpc_world_create(&scene, &env, &w, NULL, &err);
+        if (st != QPC_OK && !qpc_faults_ended(&f, st)) continue;
+        qpc_mem_disarm(); // what CHOLMOD can do without it does without
+        qpc_body_info soft = qpc_world_body(w, 1);
+        assert_string_equal(soft.kind, "soft");
+        assert_int_equal(soft.first_node, 3);
+        assert_int_equal(soft.node_count, 8);
+        assert_int_equal(soft.element_count, 12); // triangles around it
+        assert_int_equal(soft.spring_count, 0);
+        assert_ptr_equal(soft.tets, mesh);
+        double all = 0;
+        for (int i = 0; i < 8; i++) all += qpc_world_masses(w)[3 + i];
+        assert_true(fabs(all - 10) < 1e-12);
+        qpc_world_destroy(w);
+    }
+    qpc_value_fini(&scene);
+    qpc_mesh_unref(mesh);
+}
+
+static void a_soft_body_says_what_is_wrong_with_it(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys, *message;
+    } cases[] = {
+        {"'young':1e4", "bodies[0]: give density (kg/m3) or mass"},
+        {"'density':1,'mass':1,'young':1e4", "bodies[0]: give density (kg/m3) or mass"},
+        {"'density':1", "bodies[0].young"},
+        {"'density':1,'young':1e4,'poisson':0.5", "bodies[0].poisson"},
+        {"'density':1,'young':1e4,'model':'linear'", "bodies[0].model"},
+        {"'density':1,'young':1e4,'stiffness':3", "stiffness"},
+        {"'density':1,'young':1e4,'velocity':[[0,0,0],[1,0,0]]", "bodies[0].velocity"},
+    };
+    qpc_mesh *const meshes[] = {cube_mesh(false), cube_mesh(true), floor_mesh()};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0] + 3; i++) {
+        bool mesh_case = i >= sizeof cases / sizeof cases[0];
+        size_t m = mesh_case ? i - sizeof cases / sizeof cases[0] : 0;
+        static const char *const of_meshes[] = {"bodies[0].radius", "vertex 8 of the mesh belongs to no tetrahedron", "a soft body needs tetrahedra"};
+        char text[512];
+        qpc_world *w = NULL;
+        qpc_error err = {0};
+        (void)snprintf(text, sizeof text, "{'bodies':[{'kind':'soft','mesh':{'sha256':'@'},'radius':%s,%s}]}",
+                       mesh_case && m == 0 ? "0" : "0.01", mesh_case ? "'density':1,'young':1e4" : cases[i].keys);
+        qpc_value scene = scene_of(text, meshes[m]);
+        qpc_world_env env = {.user = meshes[m], .mesh_lookup = lookup};
+        assert_int_equal(qpc_world_create(&scene, &env, &w, NULL, &err), QPC_ERR_INVALID);
+        const char *wanted = mesh_case ? of_meshes[m] : cases[i].message;
+        if (strstr(err.message, wanted) == NULL) print_error("%s: %s\n", text, err.message);
+        assert_non_null(strstr(err.message, wanted));
+        qpc_value_fini(&scene);
+    }
+    for (int m = 0; m < 3; m++) qpc_mesh_unref(meshes[m]);
+}
+
 static void a_sheet_says_what_is_wrong_with_it(void **state) {
     (void)state;
     static const struct {
@@ -267,6 +340,8 @@ int main(void) {
         cmocka_unit_test(creation_survives_every_failing_allocation),
         cmocka_unit_test(cloth_survives_every_failing_allocation),
         cmocka_unit_test(a_sheet_says_what_is_wrong_with_it),
+        cmocka_unit_test(soft_bodies_survive_every_failing_allocation),
+        cmocka_unit_test(a_soft_body_says_what_is_wrong_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
