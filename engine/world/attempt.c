@@ -20,7 +20,14 @@ enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
     GENTLE_PASSES = 12,      // of a gentle attempt, whatever the scene says
+    GIVING_NEWTON = 3,       // corrections where limits give way, whatever the scene says
 };
+
+/// Newton corrections of an attempt. Limits that give way are springs a hundred times as stiff that begin at their length: one
+/// linear solve steps far over that, and what it stores comes back as speed.
+static int32_t corrections(const qpc_world *w) {
+    return w->springs.giving != NULL && w->solver.newton < GIVING_NEWTON ? GIVING_NEWTON : w->solver.newton;
+}
 
 /// x1 = x + h (v + dv) for free nodes.
 static void place_nodes(qpc_world *w, double h, const double *dv) {
@@ -140,7 +147,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
     bool bodies = w->free_count == 0 && w->rigid_count > 0; // nothing but rigid ones: M stands, and rows are all that can change
-    t->loose = w->solver.newton > 0 && w->integrator == QPC_IMPLICIT_EULER && !bodies; // a QP follows
+    t->loose = corrections(w) > 0 && w->integrator == QPC_IMPLICIT_EULER && !bodies; // a QP follows
     if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
     t->loose = false;
     // Where it led is where rows were made, or there are none.
@@ -159,9 +166,9 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
-    bool tight = t->newton > 0 || w->solver.newton == 0 || t->exhausted || t->settled; // the answer at hand
+    bool tight = t->newton > 0 || corrections(w) == 0 || t->exhausted || t->settled; // the answer at hand
     if (t->settled && !again) return QPC_OK;
-    while (t->newton < w->solver.newton && change > tolerance && !t->contradiction && !t->last_pass) {
+    while (t->newton < corrections(w) && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
@@ -370,7 +377,7 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         qpc_trial_test_energy(w, t);
         qpc_lap(&since, &w->report->ns_certify);
         // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
-        if (!qpc_trial_gains(w, t) || t->newton >= w->solver.newton) break;
+        if (!qpc_trial_gains(w, t) || t->newton >= corrections(w)) break;
         tolerance *= 1e-2;
     }
     if (st != QPC_OK || t->contradiction) return st;

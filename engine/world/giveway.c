@@ -40,8 +40,8 @@ static bool let_go_past(qpc_world *w, const double *x) {
 void qpc_step_hold_limits(qpc_world *w) {
     if (w->springs.giving != NULL) memset(w->giving, 0, (size_t)w->springs.count);
     w->springs.giving = NULL;
-    // To find anew that rows contradict takes far longer than the step that follows from it.
-    if (may_give(w) && w->step % GIVEN_STEPS != 0) let_go_past(w, w->x);
+    // To find anew that rows contradict takes far longer than the step that follows from it; a budget it would use up.
+    if (may_give(w) && (w->step % GIVEN_STEPS != 0 || w->solver.budget > 0)) let_go_past(w, w->x);
 }
 
 bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
