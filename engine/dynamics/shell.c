@@ -33,14 +33,6 @@ static qpc_status make_triangle(const qpc_mesh *mesh, double scale, int32_t tria
     return QPC_OK;
 }
 
-/// The edge of a mesh that joins i and j, which there is.
-static int32_t find_edge(const qpc_topology *t, int32_t i, int32_t j) {
-    int32_t low = i < j ? i : j, high = i < j ? j : i;
-    for (int32_t k = t->vertex_edge_start[low]; k < t->vertex_edge_start[low + 1]; k++)
-        if (t->edge_vertex[2 * (int64_t)t->vertex_edge[k] + 1] == high) return t->vertex_edge[k];
-    return -1;
-}
-
 /// The hinge of an inner edge; `pair`: its spring across.
 static void make_hinge(const qpc_mesh *mesh, double scale, int32_t edge, const int32_t across[2], int32_t pair, qpc_shell_rest *rest) {
     const qpc_topology *t = qpc_mesh_topology(mesh);
@@ -52,7 +44,7 @@ static void make_hinge(const qpc_mesh *mesh, double scale, int32_t edge, const i
     node[3] = across[1];
     pairs[0] = edge;
     for (int a = 0; a < 2; a++)
-        for (int b = 0; b < 2; b++) pairs[1 + 2 * a + b] = find_edge(t, end[a], across[b]);
+        for (int b = 0; b < 2; b++) pairs[1 + 2 * a + b] = qpc_topology_edge(t, end[a], across[b]);
     pairs[5] = pair;
     int32_t at = t->edge_triangle_start[edge];
     for (int k = 0; k < 2; k++) {

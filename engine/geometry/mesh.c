@@ -465,6 +465,14 @@ const uint8_t *qpc_mesh_sha256(const qpc_mesh *mesh) {
     return mesh->sha256;
 }
 
+int32_t qpc_topology_edge(const qpc_topology *t, int32_t a, int32_t b) {
+    for (int32_t i = t->vertex_edge_start[a]; i < t->vertex_edge_start[a + 1]; i++) {
+        const int32_t *ends = t->edge_vertex + 2 * (int64_t)t->vertex_edge[i];
+        if (ends[0] == b || ends[1] == b) return t->vertex_edge[i];
+    }
+    return -1;
+}
+
 const qpc_topology *qpc_mesh_topology(const qpc_mesh *mesh) {
     return mesh->has_topology ? &mesh->topology : NULL;
 }

@@ -22,4 +22,7 @@ typedef struct qpc_topology {
 /// NULL if the mesh is not made of triangles.
 const qpc_topology *qpc_mesh_topology(const qpc_mesh *mesh);
 
+/// The edge that joins two vertices, or -1.
+int32_t qpc_topology_edge(const qpc_topology *topology, int32_t a, int32_t b);
+
 #endif

@@ -62,14 +62,6 @@ static qpc_vec3 normal_at_vertex(const surface *s, int32_t vertex) {
     return sum;
 }
 
-static int32_t edge_between(const qpc_topology *t, int32_t a, int32_t b) {
-    for (int32_t i = t->vertex_edge_start[a]; i < t->vertex_edge_start[a + 1]; i++) {
-        const int32_t *ends = t->edge_vertex + 2 * (int64_t)t->vertex_edge[i];
-        if (ends[0] == b || ends[1] == b) return t->vertex_edge[i];
-    }
-    return -1;
-}
-
 /// Vertices of the mesh that side i (0) or j (1) of a contact is on; how many.
 static int vertices_of(const qpc_contact *c, int side, int32_t first_node, int32_t vertex[3]) {
     int split = c->kind == QPC_CONTACT_VT ? 1 : 2, count = 0;
@@ -87,7 +79,7 @@ static qpc_vec3 outward(const qpc_world *w, const qpc_contact *c, int side, cons
     int count = vertices_of(c, side, body->first_node, vertex);
     if (count == 3) return normal_of(&s, c->feature[side]);
     if (count == 1) return normal_at_vertex(&s, vertex[0]);
-    int32_t edge = count == 2 ? edge_between(s.topology, vertex[0], vertex[1]) : -1;
+    int32_t edge = count == 2 ? qpc_topology_edge(s.topology, vertex[0], vertex[1]) : -1;
     return edge >= 0 ? normal_at_edge(&s, edge) : v3(0.0, 0.0, 0.0);
 }
 
@@ -133,7 +125,7 @@ static bool is_beside(const qpc_world *w, const qpc_contact *c, int side) {
                        .t = body->motion == QPC_STATIC ? 0.0 : c->toi};
     int count = vertices_of(c, side, body->first_node, vertex), triangles = 0;
     if (count == 2) {
-        int32_t edge = edge_between(t, vertex[0], vertex[1]);
+        int32_t edge = qpc_topology_edge(t, vertex[0], vertex[1]);
         if (edge < 0 || !is_flat(&s, edge, &normal, &triangles) || triangles < 2) return false;
     } else if (count == 1) {
         int32_t from = t->vertex_edge_start[vertex[0]], end = t->vertex_edge_start[vertex[0] + 1];

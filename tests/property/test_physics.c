@@ -1,24 +1,10 @@
 // Worlds against closed forms and against the numbers of tests/data/physics, each with the tolerance
 // that is given there: discrete answers to rounding, rests to the solver's residual.
 #include "tests/property/simulation.h"
+#include "tests/property/text.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-// A text built piece by piece.
-typedef struct text {
-    char c[16384];
-    size_t used;
-} text;
-static void put(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(text *t, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(t->c + t->used, sizeof t->c - t->used, format, args);
-    va_end(args);
-    assert_true(n >= 0 && (size_t)n < sizeof t->c - t->used);
-    t->used += (size_t)n;
-}
 
 // ---- one particle, one spring: implicit Euler's own answers ----
 

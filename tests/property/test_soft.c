@@ -1,40 +1,10 @@
 // Soft bodies in worlds (docs/theory-soft.md): against closed forms, and the promise in scenes in which they fall, are pressed
 // and touch themselves.
 #include "base/vec.h"
-#include "tests/property/simulation.h"
+#include "tests/property/promised.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-typedef struct worst {
-    double drift, step;
-    int64_t steps, halvings, failsafe, contacts, unproven;
-} worst;
-static void run(simulation *sim, int steps, worst *w) {
-    for (int i = 0; i < steps; i++) {
-        simulation_step(sim, 1);
-        const qpc_step_report *r = &sim->report;
-        w->steps++;
-        w->drift = fmax(w->drift, r->energy_drift);
-        w->step = fmax(w->step, r->energy_step);
-        w->halvings += r->halvings;
-        w->failsafe += r->failsafe;
-        w->unproven += 1 - r->proven;
-        if (r->contacts > w->contacts) w->contacts = r->contacts;
-    }
-}
-/// What every scene promises: no crossing (simulation_end), 5 % of the thickness, the energy bound, proven steps.
-static void end_promised(simulation *sim, const worst *w, int64_t least_contacts) {
-    print_message("  %lld steps: contacts %lld halvings %lld failsafe %lld penetration %.4f drift %.1e\n", (long long)w->steps,
-                  (long long)w->contacts, (long long)w->halvings, (long long)w->failsafe, sim->w.found.worst_penetration, w->drift);
-    assert_true(w->contacts >= least_contacts);
-    assert_true(sim->w.found.worst_penetration <= 0.05);
-    assert_true(w->drift <= 1e-6 && w->step <= 1e-6);
-    assert_int_equal(w->unproven, 0);
-    assert_int_equal(w->failsafe, 0);
-    assert_true(w->halvings <= w->steps / 10);
-    simulation_end(sim);
-}
 
 /// Both ends of a rod of 3 x 3 nodes across are on nodes 0 to 8 and the last nine.
 static void put_ends(char *text, size_t size, int columns) {

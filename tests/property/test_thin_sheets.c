@@ -1,57 +1,11 @@
 // Cloth as a thin sheet in worlds (docs/theory-cloth.md): against closed forms, and the promise in scenes in which it falls,
 // folds, is crumpled and held by limits.
 #include "base/vec.h"
-#include "tests/property/simulation.h"
+#include "tests/property/promised.h"
+#include "tests/property/text.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-typedef struct worst {
-    double drift, step, strain;
-    int64_t steps, halvings, failsafe, contacts, unproven;
-} worst;
-static void run(simulation *sim, int steps, worst *w) {
-    for (int i = 0; i < steps; i++) {
-        simulation_step(sim, 1);
-        const qpc_step_report *r = &sim->report;
-        w->steps++;
-        w->drift = fmax(w->drift, r->energy_drift);
-        w->step = fmax(w->step, r->energy_step);
-        w->strain = fmax(w->strain, r->max_strain);
-        w->halvings += r->halvings;
-        w->failsafe += r->failsafe;
-        w->unproven += 1 - r->proven;
-        if (r->contacts > w->contacts) w->contacts = r->contacts;
-    }
-}
-/// What every scene promises: no crossing (simulation_end), 5 % of the thickness, the energy bound, proven steps.
-static void end_promised(simulation *sim, const worst *w, int64_t least_contacts) {
-    print_message("  %lld steps: contacts %lld halvings %lld failsafe %lld penetration %.4f drift %.1e strain %.3f\n",
-                  (long long)w->steps, (long long)w->contacts, (long long)w->halvings, (long long)w->failsafe,
-                  sim->w.found.worst_penetration, w->drift, w->strain);
-    assert_true(w->contacts >= least_contacts);
-    assert_true(sim->w.found.worst_penetration <= 0.05);
-    assert_true(w->drift <= 1e-6 && w->step <= 1e-6);
-    assert_int_equal(w->unproven, 0);
-    assert_int_equal(w->failsafe, 0);
-    assert_true(w->halvings <= w->steps / 10);
-    simulation_end(sim);
-}
-
-// A text built piece by piece.
-typedef struct text {
-    char c[16384];
-    size_t used;
-} text;
-static void put(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(text *t, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(t->c + t->used, sizeof t->c - t->used, format, args);
-    va_end(args);
-    assert_true(n >= 0 && (size_t)n < sizeof t->c - t->used);
-    t->used += (size_t)n;
-}
 
 /// Masses of a plain grid in proportion to the cells around a vertex, `cell` kg each.
 static void put_masses(text *t, int columns, int rows, double cell) {
