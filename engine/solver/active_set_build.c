@@ -72,8 +72,8 @@ static double column_dot(const qpc_qp *qp, int32_t row, column v) {
 
 /// lambda_row moves onto W so that J'lambda stays (Caratheodory): it falls along -1 while lambda_W
 /// rises along r = A_WW^-1 a. True if all of it has moved; else an inequality of W reached zero
-/// first and has left.
-static bool shift_multiplier(qpc_das *s, int32_t row) {
+/// first and has left: if it was put back in this very build, that is no change of the set, and counts in no limit.
+static bool shift_multiplier(qpc_das *s, int32_t row, const int32_t *count_as) {
     const qpc_qp *qp = s->qp;
     int32_t count = s->del.count, blocker = -1;
     double move = s->lambda[row];
@@ -101,6 +101,10 @@ static bool shift_multiplier(qpc_das *s, int32_t row) {
     }
     s->lambda[row] -= move;
     qpc_das_drop(s, blocker);
+    if (count_as == &s->report->restored) {
+        s->report->restored--;
+        s->report->drops--;
+    }
     return false;
 }
 
@@ -128,7 +132,7 @@ static bool build_row(qpc_das *s, int32_t row, column v, int32_t *count_as) {
             (*count_as)++;
             return true;
         }
-        if (shift_multiplier(s, row)) return true;
+        if (shift_multiplier(s, row, count_as)) return true;
     }
 }
 

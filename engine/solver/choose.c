@@ -176,7 +176,7 @@ qpc_status qpc_solve(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_option
     if (status == QPC_OK && !done) status = qpc_screen(id, qp, options, arena, solve_condensed, dv, lambda, &screened, &done, err);
     if (status == QPC_OK && !done) {
         qpc_solver_options left = *options;
-        if (left.max_iterations > 0) left.max_iterations -= screened.iterations < left.max_iterations ? screened.iterations : left.max_iterations - 1;
+        if (left.max_iterations > 0) left.max_iterations -= screened.iterations; // some are left, or that was the answer
         status = solve_condensed(id, qp, &left, arena, dv, lambda, &all, err);
         if (status == QPC_OK) qpc_report_add(&screened, &all);
     }

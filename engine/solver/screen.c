@@ -122,7 +122,11 @@ qpc_status qpc_screen(qpc_solver_id id, const qpc_qp *qp, const qpc_solver_optio
         if (st != QPC_OK) goto out;
         qpc_report_add(report, &one);
         bool spent = options->max_iterations > 0 && report->iterations >= options->max_iterations;
-        if (one.outcome != QPC_OUTCOME_OPTIMAL && !(spent && one.outcome == QPC_OUTCOME_ITERATION_LIMIT)) break;
+        if (one.outcome != QPC_OUTCOME_OPTIMAL && !spent) break;
+        if (one.outcome != QPC_OUTCOME_OPTIMAL) { // nothing is left to find out more with
+            report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+            report->conflict_count = 0;
+        }
         memset(warm, 0, (size_t)qp->m * sizeof *warm);
         for (int32_t k = 0; k < s.qp.m; k++) warm[s.row[k]] = s.lambda[k];
         int32_t added = 0;
