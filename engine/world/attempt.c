@@ -37,8 +37,7 @@ static void place_nodes(qpc_world *w, double h, const double *dv) {
     }
 }
 
-/// The same, and vertices of rigid bodies; driven and pinned nodes are there already.
-static void place_end(qpc_world *w, double h, const double *dv) {
+void qpc_step_place_end(qpc_world *w, double h, const double *dv) {
     place_nodes(w, h, dv);
     qpc_rigid_place_ends(w, h, dv);
 }
@@ -141,7 +140,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         w->near_valid = st == QPC_OK;
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
-        place_end(w, t->h, w->dv);
+        qpc_step_place_end(w, t->h, w->dv);
         st = detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
@@ -153,7 +152,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     // Where it led is where rows were made, or there are none.
     t->settled = bodies && !t->cautious && st == QPC_OK && !t->contradiction &&
                  (w->rows.m == 0 || change_of_rigids(w, w->dv, NULL) <= NEWTON_TOLERANCE * w->min_separation / t->h);
-    if (st == QPC_OK) place_end(w, t->h, w->dv);
+    if (st == QPC_OK) qpc_step_place_end(w, t->h, w->dv);
     return st;
 }
 
@@ -187,13 +186,13 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
             }
             most = fmax(LEAST_DAMPED, 0.5 * most);
         }
-        place_end(w, t->h, w->dv);
+        qpc_step_place_end(w, t->h, w->dv);
     }
     if (full && tight) return QPC_OK;
     // The last step was shortened: the answer is the QP's, the energy test judges it.
     if (!full) memcpy(w->dv, w->dv_try, (size_t)w->block_count * 3 * sizeof(double));
     qpc_status st = tight || t->exhausted ? QPC_OK : qpc_step_solve(w, t, w->dv, w->dv, err);
-    if (st == QPC_OK && !t->contradiction) place_end(w, t->h, w->dv);
+    if (st == QPC_OK && !t->contradiction) qpc_step_place_end(w, t->h, w->dv);
     return st;
 }
 
@@ -274,7 +273,7 @@ static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
     memcpy(w->dv_try, w->dv, n);
     qpc_status st = qpc_step_solve(w, t, w->dv_try, w->dv, err);
     if (st == QPC_OK && !t->contradiction && !t->squeezed && !t->exhausted && !limits_hold(w)) {
-        place_end(w, t->h, w->dv);
+        qpc_step_place_end(w, t->h, w->dv);
         qpc_trial_test_energy(w, t);
         if (qpc_trial_is_absurd(w, t) || qpc_trial_runs_away(w, t, w->dv_try)) t->squeezed = t->last_pass = true;
     }
@@ -316,7 +315,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if (t->renew && (st = renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
         if ((st = solve_hits(w, t, err)) != QPC_OK || t->contradiction) return st;
-        place_end(w, t->h, w->dv);
+        qpc_step_place_end(w, t->h, w->dv);
     }
 }
 

@@ -5,6 +5,7 @@
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
 ///   giveway.c     strain limits that contradict what is driven
 ///   press.c       driven bodies that press harder than the world can follow
+///   windup.c      how a step out of budget ends
 ///   settle.c      steps out of budget that would collide
 ///   slowdown.c    steps out of budget that gain energy
 ///   energy.c      work, reactions and the energy test of a try
@@ -163,6 +164,11 @@ qpc_status qpc_step_slow_down(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Everything free stops where it is; the fail-safe holds back what drives.
 void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
 
+// ---- windup.c ----
+/// A step out of budget has the best iterate that there was: settled where it would collide, slowed down where it gains, and what
+/// drives gives way where that is not enough. t->impact: the rest is for the fail-safe.
+qpc_status qpc_step_wind_up(qpc_world *w, qpc_trial *t, qpc_error *err);
+
 // ---- settle.c ----
 /// A step out of budget that would collide: what approaches is stopped, by the masses alone; what is still hit goes on
 /// together or stands with what it hits. t says how that went.
@@ -178,6 +184,8 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
 /// for what is driven), passes whatever the scene says, and the default solver.
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err);
+/// x1 of dv: nodes and vertices of rigid bodies; driven and pinned ones are there already.
+void qpc_step_place_end(qpc_world *w, double h, const double *dv);
 /// Append rows for the hits of w->probe that have none yet; the number added.
 qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_error *err);
 /// Count the iterations of a try that is given up.

@@ -86,7 +86,7 @@ qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qp
     return QPC_OK;
 }
 
-qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, int32_t *ret_groups, qpc_error *err) {
+qpc_status qpc_failsafe_cut(qpc_world *w, double h, bool strictly, double *body_scale, int32_t *ret_groups, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     size_t bodies = (size_t)w->body_count, moving = 3 * (size_t)w->moving_count;
     int32_t *group = qpc_arena_array(&w->arena, bodies, sizeof *group);
@@ -101,7 +101,7 @@ qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, int32_t 
     }
     qpc_status st = QPC_OK;
     for (int32_t round = 0;; round++) {
-        st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
+        st = strictly ? qpc_motion_test_strictly(w, err) : qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
         if (st != QPC_OK || w->probe.count == 0) break;
         for (int32_t i = 0; i < w->probe.count; i++) { // merge first, so that a group has one time of impact
             const int32_t *pair = w->probe.data[i].surface;

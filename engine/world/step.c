@@ -277,7 +277,7 @@ static qpc_status commit_cut(qpc_world *w, qpc_trial *t, qpc_error *err) {
     int32_t groups = 0;
     if (scale == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the fail-safe");
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
-    qpc_status st = qpc_failsafe_cut(w, t->h, scale, &groups, err);
+    qpc_status st = qpc_failsafe_cut(w, t->h, t->exhausted, scale, &groups, err);
     if (st == QPC_OK) st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
     qpc_lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
@@ -376,8 +376,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     }
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
-    if (st == QPC_OK && t.exhausted && t.impact) st = qpc_step_settle(w, &t, err);
-    if (st == QPC_OK && t.exhausted && (t.absurd || qpc_trial_gains(w, &t))) st = qpc_step_slow_down(w, &t, err);
+    if (st == QPC_OK && t.exhausted) st = qpc_step_wind_up(w, &t, err);
     else if (st == QPC_OK && t.absurd) qpc_step_stand_still(w, &t);
     if (st == QPC_OK) {
         t.held_back = note_hold(w);

@@ -265,6 +265,9 @@ bool qpc_rigid_is_beside(const qpc_world *w, const qpc_contact *hit);
 /// acceptance distance or more that finds nothing proves the motion. *ret_toi (may be NULL): least time of a
 /// hit, 1 if none.
 qpc_status qpc_motion_test(qpc_world *w, double factor, double *ret_toi, qpc_error *err);
+/// The same at the acceptance distance; if nothing is hit, pairs that are closer than that and come closer still are hits, too
+/// (time 0). Steps out of budget could squeeze them by a tenth each.
+qpc_status qpc_motion_test_strictly(qpc_world *w, qpc_error *err);
 /// x -> x1, as it is now, bit for bit, is proven.
 bool qpc_motion_is_proven(const qpc_world *w);
 
@@ -285,8 +288,8 @@ void qpc_group_join(int32_t *group, int32_t i, int32_t k);
 enum { QPC_HOLD_ROUNDS = 4 };
 qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qpc_error *err);
 /// Cut the motion x -> x1 before its first impact, group by group, until nothing comes closer than the
-/// acceptance distance. body_scale (body_count) out: the factor each body's motion was cut to;
+/// acceptance distance. strictly: nor squeezed. body_scale (body_count) out: the factor each body's motion was cut to;
 /// *ret_groups: how many groups were cut.
-qpc_status qpc_failsafe_cut(qpc_world *w, double h, double *body_scale, int32_t *ret_groups, qpc_error *err);
+qpc_status qpc_failsafe_cut(qpc_world *w, double h, bool strictly, double *body_scale, int32_t *ret_groups, qpc_error *err);
 
 #endif
