@@ -161,6 +161,10 @@ bool qpc_press_is_in_proof(qpc_world *w, const qpc_solver_report *report);
 /// A step out of budget has the best iterate that there was. Where that gains energy, groups of bodies that rows join go a part
 /// of their way only, with that part of their velocity, down to standing still; only those groups that gain.
 qpc_status qpc_step_slow_down(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// Work of driven bodies through contacts, by the free body it goes into, of an unsolved QP: what it says, within what can have been
+/// done to each group of bodies (T42): no less than the energy it lost, no more than its potential rose and m u^2, u the speed of
+/// what drives it.
+void qpc_step_bound_work(qpc_world *w, double *contact);
 /// Everything free stops where it is; the fail-safe holds back what drives.
 void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
 

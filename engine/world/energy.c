@@ -1,5 +1,8 @@
 /// Work of the orders given to a world, reactions of fixed nodes, and the energy test (T6).
 #include "engine/world/attempt.h"
+#include "engine/world/elastic.h"
+
+#include <string.h>
 
 static const double ABSURD_SPEED = 10.0;  // times the fastest thing that explains it
 static const double LEAST_ENERGY = 1e-12; // J, of a scale
@@ -18,10 +21,34 @@ static qpc_vec3 pin_impulse(const qpc_world *w, const qpc_pin *pin) {
     return r;
 }
 
-/// Work that goes into a body. Of the two sides of a contact: into the one that moves freely.
-static void credit(const qpc_world *w, qpc_trial *t, const int32_t *surface, double work) {
+/// The same of a motion whose QP was not solved, from the forces at its end: m dv - h f(x1), rows apart. f (3 n): elastic forces.
+static qpc_vec3 balance(const qpc_world *w, double h, const qpc_pin *pin, const double *f) {
+    int32_t at = 3 * pin->node;
+    qpc_vec3 force = v3_madd(v3_add(v3_load(f + at), v3_load(w->force + at)), w->mass[pin->node], w->gravity);
+    return v3_madd(v3_scale(w->mass[pin->node], v3_load(w->dv + at)), -h, force);
+}
+
+/// Elastic forces at the end of the motion for balance(); NULL: what the QP says is used.
+static double *forces_at_end(qpc_world *w, const qpc_trial *t) {
+    if (!t->exhausted || w->pin_count == 0 || w->springs.giving != NULL) return NULL;
+    double *f = qpc_arena_array(&w->arena, 3 * (size_t)w->free_count, sizeof *f);
+    if (f == NULL) return NULL;
+    memset(f, 0, 3 * (size_t)w->free_count * sizeof *f);
+    qpc_elastic_force(w, w->x1, f);
+    return f;
+}
+
+/// Work that goes into a body.
+static void credit_body(qpc_trial *t, int32_t body, double work) {
     t->work += work;
-    if (t->work_of != NULL) t->work_of[qpc_body_is_free(&w->bodies[surface[0]]) ? surface[0] : surface[1]] += work;
+    if (t->work_of != NULL) t->work_of[body] += work;
+}
+
+/// Of the two sides of a contact: into the one that moves freely.
+static void credit(const qpc_world *w, qpc_trial *t, double *contact, const int32_t *surface, double work) {
+    int32_t body = qpc_body_is_free(&w->bodies[surface[0]]) ? surface[0] : surface[1];
+    if (contact != NULL) contact[body] += work;
+    else credit_body(t, body, work);
 }
 
 /// Of a node over the motion: m/s. Vertices of rigid bodies go along chords.
@@ -44,8 +71,13 @@ static void add_rigid_work(const qpc_world *w, qpc_trial *t) {
 
 /// Work of pins, driven bodies, applied forces; apart from it the work of rows that push outwards.
 static void add_work(qpc_world *w, qpc_trial *t) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    const double *f = forces_at_end(w, t);
+    // Of a QP that was not solved the multipliers answer for no more than what they can have done.
+    double *contact = t->exhausted ? qpc_arena_array(&w->arena, (size_t)w->body_count, sizeof *contact) : NULL;
+    if (contact != NULL) memset(contact, 0, (size_t)w->body_count * sizeof *contact);
     for (int32_t i = 0; i < w->pin_count; i++) {
-        qpc_vec3 impulse = pin_impulse(w, &w->pins[i]);
+        qpc_vec3 impulse = f != NULL ? balance(w, t->h, &w->pins[i], f) : pin_impulse(w, &w->pins[i]);
         v3_store(w->reactions + 3 * i, impulse);
     }
     for (int32_t r = 0; r < w->rub.row.count; r++) { // friction: what driven bodies and pins rub against
@@ -53,7 +85,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         qpc_vec3 impulse = qpc_rub_impulse(&w->rub, r);
         for (int k = 0; k < 4; k++) {
             int32_t node = c->node[k];
-            if (node >= w->live_count) credit(w, t, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
+            if (node >= w->live_count) credit(w, t, contact, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
             else if (w->row_dof[node] < 0 && c->weight[k] != 0.0)
                 v3_store(w->reactions + 3 * w->pin_of[node], v3_madd(v3_load(w->reactions + 3 * w->pin_of[node]), -c->weight[k], impulse));
         }
@@ -69,7 +101,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                 int32_t node = c->node[k];
                 double part = c->weight[k] * v3_dot(c->n, node_velocity(w, t->h, node));
                 opening += part;
-                if (node >= w->live_count) credit(w, t, c->surface, -lambda * part); // a driven body pushes
+                if (node >= w->live_count) credit(w, t, contact, c->surface, -lambda * part); // a driven body pushes
                 int32_t p = node < w->free_count ? w->pin_of[node] : -1;
                 if (p >= 0) // the pin holds against the contact
                     v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
@@ -95,9 +127,11 @@ static void add_work(qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < w->pin_count; i++) {
         qpc_vec3 impulse = v3_load(w->reactions + 3 * i);
         double work = v3_dot(impulse, v3_load(w->v_frame + 3 * w->pins[i].node));
-        t->work += work;
-        if (t->work_of != NULL) t->work_of[qpc_world_body_of_node(w, w->pins[i].node)] += work;
+        credit_body(t, qpc_world_body_of_node(w, w->pins[i].node), work);
     }
+    if (contact != NULL) qpc_step_bound_work(w, contact);
+    for (int32_t i = 0; contact != NULL && i < w->body_count; i++) credit_body(t, i, contact[i]);
+    qpc_arena_rewind(&w->arena, mark);
     for (int32_t i = 0; i < 3 * w->free_count; i++) t->work += w->force[i] * (w->x1[i] - w->x[i]);
     add_rigid_work(w, t);
     for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) {

@@ -37,21 +37,50 @@ void qpc_step_stand_still(qpc_world *w, qpc_trial *t) {
     qpc_trial_test_energy(w, t);
 }
 
-/// Kinetic, gravitational and elastic energy of one body, J; of a rigid one in `pose`.
-static double energy_of(const qpc_world *w, const qpc_body *body, const double *x, const double *v, const double *dv,
-                        const qpc_rigid_state *pose) {
+/// Kinetic energy of one body, J; of a rigid one in `pose`. *ret_mass: its mass, kg.
+static double kinetic_of(const qpc_world *w, const qpc_body *body, const double *v, const double *dv, const qpc_rigid_state *pose,
+                         double *ret_mass) {
     double sum = 0.0;
+    *ret_mass = 0.0;
     if (body->motion == QPC_RIGID) {
         const qpc_rigid_part *part = &w->rigids[body->rigid];
-        const qpc_rigid_state *state = &pose[body->rigid];
-        return qpc_rigid_energy(&part->inertia, state) - part->inertia.mass * v3_dot(w->gravity, state->x);
+        *ret_mass = part->inertia.mass;
+        return qpc_rigid_energy(&part->inertia, &pose[body->rigid]);
     }
     for (int32_t i = body->first_node; i < body->first_node + body->node_count; i++) {
         qpc_vec3 velocity = v3_load(v + 3 * i);
         if (dv != NULL) velocity = v3_add(velocity, v3_load(dv + 3 * i));
-        sum += 0.5 * w->mass[i] * v3_norm2(velocity) - w->mass[i] * v3_dot(w->gravity, v3_load(x + 3 * i));
+        sum += 0.5 * w->mass[i] * v3_norm2(velocity);
+        *ret_mass += w->mass[i];
     }
+    return sum;
+}
+
+/// Gravitational and elastic energy.
+static double potential_of(const qpc_world *w, const qpc_body *body, const double *x, const qpc_rigid_state *pose) {
+    double sum = 0.0;
+    if (body->motion == QPC_RIGID) return -w->rigids[body->rigid].inertia.mass * v3_dot(w->gravity, pose[body->rigid].x);
+    for (int32_t i = body->first_node; i < body->first_node + body->node_count; i++)
+        sum -= w->mass[i] * v3_dot(w->gravity, v3_load(x + 3 * i));
     return sum + qpc_elastic_energy_of(w, (int32_t)(body - w->bodies), x);
+}
+
+static double energy_of(const qpc_world *w, const qpc_body *body, const double *x, const double *v, const double *dv,
+                        const qpc_rigid_state *pose) {
+    double mass;
+    return kinetic_of(w, body, v, dv, pose, &mass) + potential_of(w, body, x, pose);
+}
+
+/// of (bodies): free bodies joined by contact rows, by their lowest; -1: not free.
+static void join_bodies(const qpc_world *w, int32_t *of) {
+    for (int32_t i = 0; i < w->body_count; i++) of[i] = qpc_body_is_free(&w->bodies[i]) ? i : -1;
+    for (int32_t i = 0; i < w->rows.m; i++) {
+        if (w->rows.kind[i] != QPC_ROW_CONTACT) continue;
+        const int32_t *side = w->held.data[w->rows.source[i]].surface;
+        if (of[side[0]] >= 0 && of[side[1]] >= 0) qpc_group_join(of, side[0], side[1]);
+    }
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (of[i] >= 0) of[i] = qpc_group_of(of, i);
 }
 
 static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {
@@ -61,23 +90,58 @@ static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {
     g->gain = g->energy + w->body_count;
     g->part = g->gain + w->body_count;
     g->count = 0;
+    join_bodies(w, g->of);
     for (int32_t i = 0; i < w->body_count; i++) {
-        bool free_one = qpc_body_is_free(&w->bodies[i]);
-        g->of[i] = free_one ? i : -1;
-        g->energy[i] = free_one ? energy_of(w, &w->bodies[i], w->x, w->v, NULL, w->pose) : 0.0;
+        g->energy[i] = g->of[i] >= 0 ? energy_of(w, &w->bodies[i], w->x, w->v, NULL, w->pose) : 0.0;
         g->part[i] = 1.0;
-    }
-    for (int32_t i = 0; i < w->rows.m; i++) {
-        if (w->rows.kind[i] != QPC_ROW_CONTACT) continue;
-        const int32_t *side = w->held.data[w->rows.source[i]].surface;
-        if (g->of[side[0]] >= 0 && g->of[side[1]] >= 0) qpc_group_join(g->of, side[0], side[1]);
-    }
-    for (int32_t i = 0; i < w->body_count; i++) {
-        if (g->of[i] < 0) continue;
-        g->of[i] = qpc_group_of(g->of, i);
         g->count += g->of[i] == i;
     }
     return true;
+}
+
+/// Speed of what drives the free side of a contact with a force, m/s.
+static double drive_of(const qpc_world *w, const qpc_contact *c) {
+    double fast = 0.0;
+    for (int k = 0; k < 4; k++)
+        if (c->weight[k] != 0.0 && c->node[k] >= w->live_count) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * c->node[k])));
+    return fast;
+}
+
+void qpc_step_bound_work(qpc_world *w, double *contact) {
+    size_t n = (size_t)w->body_count;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    int32_t *of = qpc_arena_array(&w->arena, n, sizeof *of);
+    double *sum = qpc_arena_array(&w->arena, 5 * n, sizeof *sum);
+    bool any = false;
+    for (size_t i = 0; i < n; i++) any = any || contact[i] != 0.0;
+    if (of == NULL || sum == NULL || !any) {
+        for (size_t i = 0; i < n && any; i++) contact[i] = 0.0; // out of memory: it answers for nothing
+        qpc_arena_rewind(&w->arena, mark);
+        return;
+    }
+    double *lost = sum, *rise = sum + n, *mass = sum + 2 * n, *work = sum + 3 * n, *drive = sum + 4 * n; // of a group, at its lowest body
+    memset(sum, 0, 5 * n * sizeof *sum);
+    join_bodies(w, of);
+    for (int32_t i = 0; i < w->rows.m; i++) {
+        if (w->rows.kind[i] != QPC_ROW_CONTACT || w->rows.lambda[i] == 0.0) continue;
+        const qpc_contact *c = &w->held.data[w->rows.source[i]];
+        int32_t at = of[c->surface[0]] >= 0 ? of[c->surface[0]] : of[c->surface[1]];
+        if (at >= 0) drive[at] = fmax(drive[at], drive_of(w, c));
+    }
+    for (int32_t i = 0; i < w->body_count; i++) {
+        if (of[i] < 0) continue;
+        const qpc_body *body = &w->bodies[i];
+        double m, kinetic = kinetic_of(w, body, w->v, w->dv, w->pose1, &m) - kinetic_of(w, body, w->v, NULL, w->pose, &m);
+        double potential = potential_of(w, body, w->x1, w->pose1) - potential_of(w, body, w->x, w->pose);
+        rise[of[i]] += potential;
+        lost[of[i]] += kinetic + potential;
+        mass[of[i]] += m;
+        work[of[i]] += contact[i];
+        contact[i] = 0.0;
+    }
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (of[i] == i) contact[i] = fmin(fmax(work[i], fmin(0.0, lost[i])), fmax(0.0, rise[i]) + mass[i] * drive[i] * drive[i]);
+    qpc_arena_rewind(&w->arena, mark);
 }
 
 static bool is_of(const groups *g, int32_t group, const int32_t side[2]) {

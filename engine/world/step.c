@@ -188,6 +188,21 @@ static void brake(qpc_world *w, const qpc_trial *t, const double *cut, double *v
     }
 }
 
+/// Out of budget velocities are what the way is: those of an iterate that did not go its way say nothing.
+static void go_as_far(qpc_world *w, const double *cut, double *v1) {
+    for (int32_t i = 0; i < w->body_count; i++) {
+        const qpc_body *body = &w->bodies[i];
+        if (!(cut[i] < 1.0) || !qpc_body_is_free(body)) continue;
+        if (body->motion == QPC_RIGID) {
+            qpc_rigid_state *end = &w->pose1[body->rigid];
+            end->v = v3_scale(cut[i], end->v);
+            end->w = v3_scale(cut[i], end->w);
+        }
+        for (int32_t k = 3 * body->first_node; k < 3 * (body->first_node + body->node_count) && body->motion == QPC_DYNAMIC; k++)
+            if (w->row_dof[k / 3] >= 0) v1[k] *= cut[i];
+    }
+}
+
 /// Take over x1 and v + dv. cut: factors of bodies whose motion the fail-safe shortened, or NULL.
 static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_error *err) {
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
@@ -210,6 +225,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     double *v1 = w->dv_best;
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
     if (cut != NULL) { // positions were shortened: what that changes of the energy is set apart
+        if (t->exhausted) go_as_far(w, cut, v1);
         brake(w, t, cut, v1);
         double energy = qpc_world_energy(w, w->x1, v1, w->pose1, &t->kinetic, &t->potential, &t->elastic);
         t->work_pushed += energy - t->energy;
