@@ -46,24 +46,29 @@ qpc_status qpc_motion_test(qpc_world *w, double factor, double *ret_toi, qpc_err
 
 static const double CLOSER = 1e-5; // of a distance: what is less is no motion
 
-/// What a motion brings nearer among the pairs that are closer than the acceptance distance already.
-static bool squeezes(const qpc_world *w, const qpc_contact *c) {
+/// A pair that is closer than that at the start of a motion comes closer still.
+static bool squeezes(const qpc_world *w, const qpc_contact *c, double factor) {
     double before = qpc_contact_gap_at(c, w->x);
-    return before < QPC_ACCEPT_FACTOR * c->separation && qpc_contact_gap_at(c, w->x1) < before * (1.0 - CLOSER);
+    return before < factor * c->separation && qpc_contact_gap_at(c, w->x1) < before * (1.0 - CLOSER);
 }
 
-qpc_status qpc_motion_test_strictly(qpc_world *w, qpc_error *err) {
-    double gap = QPC_ACCEPT_FACTOR;
-    qpc_status st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
-    if (st != QPC_OK || w->probe.count > 0) return st;
-    if ((st = qpc_detect_gap_within(w->detector, w->x1, gap, &gap, err)) != QPC_OK || gap >= QPC_ACCEPT_FACTOR) return st;
-    if ((st = qpc_detect_proximity(w->detector, w->x1, QPC_ACCEPT_FACTOR, &w->probe, err)) != QPC_OK) return st;
+qpc_status qpc_motion_find_squeezed(qpc_world *w, double factor, qpc_error *err) {
+    double gap = factor;
+    w->probe.count = 0;
+    qpc_status st = qpc_detect_gap_within(w->detector, w->x1, gap, &gap, err);
+    if (st != QPC_OK || gap >= factor) return st;
+    if ((st = qpc_detect_proximity(w->detector, w->x1, factor, &w->probe, err)) != QPC_OK) return st;
     int32_t count = 0;
     for (int32_t i = 0; i < w->probe.count; i++) {
-        if (!squeezes(w, &w->probe.data[i])) continue;
+        if (!squeezes(w, &w->probe.data[i], factor)) continue;
         w->probe.data[count] = w->probe.data[i];
         w->probe.data[count++].flags |= QPC_CONTACT_AT_START;
     }
     w->probe.count = count;
     return QPC_OK;
+}
+
+qpc_status qpc_motion_test_strictly(qpc_world *w, qpc_error *err) {
+    qpc_status st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
+    return st != QPC_OK || w->probe.count > 0 ? st : qpc_motion_find_squeezed(w, QPC_ACCEPT_FACTOR, err);
 }

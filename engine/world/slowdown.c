@@ -7,12 +7,14 @@
 #include <string.h>
 
 static const double LEAST_PART = 0.1; // of its way that a group goes; less is nothing
+static const double MOST_PAID = 0.99; // of its kinetic energy that a group pays
 
 typedef struct groups { // of free bodies that rows join
     int32_t *of;        // (bodies) the lowest body of the group, -1: not free
     double *energy;     // (bodies) at the start
     double *gain;       // (bodies) summed at the lowest body of the group
     double *part;       // (bodies) of its way that the group goes
+    bool *paid;         // (bodies) with its velocity
     int32_t count;
 } groups;
 
@@ -86,7 +88,8 @@ static void join_bodies(const qpc_world *w, int32_t *of) {
 static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {
     g->of = qpc_arena_array(arena, (size_t)w->body_count, sizeof *g->of);
     g->energy = qpc_arena_array(arena, 3 * (size_t)w->body_count, sizeof(double));
-    if (g->of == NULL || g->energy == NULL) return false;
+    g->paid = qpc_arena_array(arena, (size_t)w->body_count, sizeof *g->paid);
+    if (g->of == NULL || g->energy == NULL || g->paid == NULL) return false;
     g->gain = g->energy + w->body_count;
     g->part = g->gain + w->body_count;
     g->count = 0;
@@ -94,6 +97,7 @@ static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {
     for (int32_t i = 0; i < w->body_count; i++) {
         g->energy[i] = g->of[i] >= 0 ? energy_of(w, &w->bodies[i], w->x, w->v, NULL, w->pose) : 0.0;
         g->part[i] = 1.0;
+        g->paid[i] = false;
         g->count += g->of[i] == i;
     }
     return true;
@@ -190,6 +194,44 @@ static void slow(qpc_world *w, const qpc_trial *t, groups *g, int32_t group) {
     }
 }
 
+static double kinetic_of_group(const qpc_world *w, const groups *g, int32_t group) {
+    double sum = 0.0, mass;
+    for (int32_t k = group; k < w->body_count; k++)
+        if (g->of[k] == group) sum += kinetic_of(w, &w->bodies[k], w->v, w->dv, w->pose1, &mass);
+    return sum;
+}
+
+/// The velocity that a group ends with pays for a gain, once: its way stays what it is. False: that is not enough.
+static bool pay(qpc_world *w, groups *g, int32_t group, double gain) {
+    double kinetic = kinetic_of_group(w, g, group);
+    if (g->paid[group] || !(gain < MOST_PAID * kinetic)) return false;
+    double factor = sqrt(1.0 - gain / kinetic);
+    g->paid[group] = true;
+    for (int32_t k = group; k < w->body_count; k++) {
+        const qpc_body *body = &w->bodies[k];
+        if (g->of[k] != group) continue;
+        if (body->motion == QPC_RIGID) {
+            w->pose1[body->rigid].v = v3_scale(factor, w->pose1[body->rigid].v);
+            w->pose1[body->rigid].w = v3_scale(factor, w->pose1[body->rigid].w);
+            continue;
+        }
+        for (int32_t a = 3 * body->first_node; a < 3 * (body->first_node + body->node_count); a++)
+            if (w->row_dof[a / 3] >= 0) w->dv[a] = factor * (w->v[a] + w->dv[a]) - w->v[a];
+    }
+    return true;
+}
+
+/// A drift of many steps is paid by all that move.
+static bool pay_together(qpc_world *w, const qpc_trial *t, groups *g) {
+    double kinetic = 0.0, gain = t->excess * t->energy_bound;
+    bool any = false;
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (g->of[i] == i) kinetic += kinetic_of_group(w, g, i);
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (g->of[i] == i && g->part[i] > 0.0) any = pay(w, g, i, gain * (kinetic_of_group(w, g, i) / kinetic)) || any;
+    return any;
+}
+
 static void measure(const qpc_world *w, const qpc_trial *t, groups *g) {
     for (int32_t i = 0; i < w->body_count; i++) g->gain[i] = 0.0;
     for (int32_t i = 0; i < w->body_count; i++)
@@ -202,7 +244,7 @@ static bool slow_those_that_gain(qpc_world *w, const qpc_trial *t, groups *g) {
     bool any = false;
     for (int32_t i = 0; i < w->body_count; i++) {
         if (g->of[i] != i || !(g->part[i] > 0.0) || !(g->gain[i] > share)) continue;
-        slow(w, t, g, i);
+        if (t->absurd || !pay(w, g, i, g->gain[i])) slow(w, t, g, i);
         any = true;
     }
     return any;
@@ -217,7 +259,8 @@ qpc_status qpc_step_slow_down(qpc_world *w, qpc_trial *t, qpc_error *err) {
     while (qpc_trial_gains(w, t) || t->absurd) {
         measure(w, t, &g);
         bool any = slow_those_that_gain(w, t, &g);
-        for (int32_t i = 0; i < w->body_count && !any; i++) // a drift of many steps, or it makes no sense: all that move
+        any = any || (!t->absurd && pay_together(w, t, &g));
+        for (int32_t i = 0; i < w->body_count && !any; i++) // that was not enough, or it makes no sense: all that move
             if (g.of[i] == i && g.part[i] > 0.0) slow(w, t, &g, i);
         for (int32_t i = 0; i < w->body_count; i++) any = any || (g.of[i] == i && g.part[i] > 0.0);
         qpc_trial_test_energy(w, t);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+static const double SQUEEZED = 0.9; // of a separation: nothing kinematic makes use of what is below
 enum { TRIED_STEPS = 8 }; // a body that stood in the step before is let go in every so manieth one only
 
 typedef struct iterate { // what the budget came to
@@ -50,13 +51,16 @@ static qpc_status take_back(qpc_world *w, qpc_trial *t, const iterate *it, qpc_e
     return st;
 }
 
-/// Settled and slowed down as far as it goes; *ret_free: nothing is hit or squeezed then, and nothing gained.
+/// Settled and slowed down as far as it goes; *ret_free: nothing is hit or squeezed then, nothing gained, and nothing rushes off from
+/// what drives.
 static qpc_status mend(qpc_world *w, qpc_trial *t, bool *ret_free, qpc_error *err) {
     qpc_status st = t->impact ? qpc_step_settle(w, t, err) : QPC_OK;
     if (st == QPC_OK && (t->absurd || qpc_trial_gains(w, t))) st = qpc_step_slow_down(w, t, err);
     if (st == QPC_OK) st = qpc_motion_test_strictly(w, err);
     t->impact = w->probe.count > 0;
-    *ret_free = !t->impact;
+    bool rushes = false;
+    if (st == QPC_OK && !t->impact) st = qpc_press_rushes(w, t, &rushes, err); // and there is no hit that names what drives it
+    *ret_free = !t->impact && !rushes;
     return st;
 }
 
@@ -67,13 +71,30 @@ static int32_t first_round(const qpc_world *w) {
     return 0;
 }
 
+static bool drives(const qpc_world *w) {
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (qpc_motion_is_driven(&w->bodies[i]) && w->bodies[i].hold > 0.0) return true;
+    return false;
+}
+
+/// Something kinematic goes on while pairs come closer that are squeezed already, though not as far as may not be: into w->probe.
+static qpc_status find_pressed(qpc_world *w, bool *ret_any, qpc_error *err) {
+    *ret_any = false;
+    if (w->step % TRIED_STEPS == 0 || !drives(w)) return QPC_OK;
+    qpc_status st = qpc_motion_find_squeezed(w, SQUEEZED, err);
+    *ret_any = w->probe.count > 0;
+    return st;
+}
+
 qpc_status qpc_step_wind_up(qpc_world *w, qpc_trial *t, qpc_error *err) {
     iterate it;
-    bool is_free = false;
+    bool is_free = false, pressed = false;
     int32_t count = 0;
     if (!keep(w, t, &it)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to end a step out of budget");
     qpc_status st = mend(w, t, &is_free, err);
-    for (int32_t round = first_round(w); st == QPC_OK && !is_free && round < QPC_HOLD_ROUNDS; round++) {
+    for (int32_t round = first_round(w); st == QPC_OK && round < QPC_HOLD_ROUNDS; round++) {
+        if (is_free && ((st = find_pressed(w, &pressed, err)) != QPC_OK || !pressed)) break;
+        if (is_free && round > 1) break; // pins go on
         if ((st = qpc_failsafe_hold(w, round, &count, err)) != QPC_OK || count == 0) continue;
         if ((st = take_back(w, t, &it, err)) == QPC_OK) st = mend(w, t, &is_free, err);
     }

@@ -265,7 +265,9 @@ bool qpc_rigid_is_beside(const qpc_world *w, const qpc_contact *hit);
 /// acceptance distance or more that finds nothing proves the motion. *ret_toi (may be NULL): least time of a
 /// hit, 1 if none.
 qpc_status qpc_motion_test(qpc_world *w, double factor, double *ret_toi, qpc_error *err);
-/// The same at the acceptance distance; if nothing is hit, pairs that are closer than that and come closer still are hits, too
+/// Pairs within factor * separation that come closer in the motion and were that near before, into w->probe (time 0).
+qpc_status qpc_motion_find_squeezed(qpc_world *w, double factor, qpc_error *err);
+/// qpc_motion_test at the acceptance distance; if nothing is hit, pairs that are closer than that and come closer still are hits, too
 /// (time 0). Steps out of budget could squeeze them by a tenth each.
 qpc_status qpc_motion_test_strictly(qpc_world *w, qpc_error *err);
 /// x -> x1, as it is now, bit for bit, is proven.
