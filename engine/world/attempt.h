@@ -154,6 +154,8 @@ double qpc_step_given(const qpc_world *w, double h);
 qpc_status qpc_press_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// What something kinematic touches rushes off in the motion at hand.
 qpc_status qpc_press_rushes(qpc_world *w, const qpc_trial *t, bool *ret_rushes, qpc_error *err);
+/// How fast what is pushed at that speed may slip aside, m/s (T41).
+double qpc_press_explains(const qpc_world *w, double h, double drive);
 /// A row of the proof is closed by a driven body that may be held back more: marks these bodies.
 bool qpc_press_is_in_proof(qpc_world *w, const qpc_solver_report *report);
 
@@ -164,7 +166,7 @@ qpc_status qpc_step_slow_down(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Work of driven bodies through contacts, by the free body it goes into, of an unsolved QP: what it says, within what can have been
 /// done to each group of bodies (T42): no less than the energy it lost, no more than its potential rose and m u^2, u the speed of
 /// what drives it.
-void qpc_step_bound_work(qpc_world *w, double *contact);
+void qpc_step_bound_work(qpc_world *w, double h, double *contact);
 /// Everything free stops where it is; the fail-safe holds back what drives.
 void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
 

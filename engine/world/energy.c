@@ -129,7 +129,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         double work = v3_dot(impulse, v3_load(w->v_frame + 3 * w->pins[i].node));
         credit_body(t, qpc_world_body_of_node(w, w->pins[i].node), work);
     }
-    if (contact != NULL) qpc_step_bound_work(w, contact);
+    if (contact != NULL) qpc_step_bound_work(w, t->h, contact);
     for (int32_t i = 0; contact != NULL && i < w->body_count; i++) credit_body(t, i, contact[i]);
     qpc_arena_rewind(&w->arena, mark);
     for (int32_t i = 0; i < 3 * w->free_count; i++) t->work += w->force[i] * (w->x1[i] - w->x[i]);

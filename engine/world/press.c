@@ -40,6 +40,10 @@ static double closing(const qpc_world *w, const qpc_contact *c, int32_t body) {
     return sum;
 }
 
+double qpc_press_explains(const qpc_world *w, double h, double drive) { // round things that are pressed together by d slip by sqrt(2 r d)
+    return RUSH * drive + sqrt(2.0 * w->min_separation * drive / h);
+}
+
 static double speed_of(const qpc_world *w, const qpc_body *body) {
     double fast = 0.0;
     for (int32_t i = body->first_node; i < body->first_node + body->node_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
@@ -124,8 +128,7 @@ static void measure(const qpc_world *w, const qpc_trial *t, press *p) {
     }
     for (int32_t k = 0; k < w->body_count; k++) {
         double drive = fmax(p->drive[k], p->out), *allowed = &p->allowed[qpc_group_of(p->group, k)];
-        // Round things that are pressed together by d slip past each other by sqrt(2 r d).
-        if (drive > 0.0) *allowed = fmax(*allowed, RUSH * drive + sqrt(2.0 * w->min_separation * drive / t->h) + t->h * v3_norm(w->gravity));
+        if (drive > 0.0) *allowed = fmax(*allowed, qpc_press_explains(w, t->h, drive) + t->h * v3_norm(w->gravity));
     }
 }
 

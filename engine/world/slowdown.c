@@ -111,40 +111,62 @@ static double drive_of(const qpc_world *w, const qpc_contact *c) {
     return fast;
 }
 
-void qpc_step_bound_work(qpc_world *w, double *contact) {
+typedef struct pushed { // a group of bodies that something driven pushes
+    double lost, rise;  // change of its energy, and of the potential one, J
+    double mass, work;  // kg; J, as the multipliers have it
+    double drive;       // speed of what drives it, m/s
+    double way, before; // of its fastest node over h, and its speed before, m/s
+} pushed;
+
+static void measure_body(const qpc_world *w, double h, int32_t body_index, pushed *p) {
+    const qpc_body *body = &w->bodies[body_index];
+    double m, kinetic = kinetic_of(w, body, w->v, w->dv, w->pose1, &m) - kinetic_of(w, body, w->v, NULL, w->pose, &m);
+    double potential = potential_of(w, body, w->x1, w->pose1) - potential_of(w, body, w->x, w->pose);
+    p->rise += potential;
+    p->lost += kinetic + potential;
+    p->mass += m;
+    for (int32_t i = body->first_node; i < body->first_node + body->node_count; i++) {
+        p->way = fmax(p->way, v3_norm(v3_sub(v3_load(w->x1 + 3 * i), v3_load(w->x + 3 * i))) / h);
+        p->before = fmax(p->before, v3_norm(v3_load(w->v + 3 * i)));
+    }
+}
+
+/// Where nodes go further than the driver explains, potential is not its doing either: it goes with the square of the way.
+static double bound_of(const qpc_world *w, double h, const pushed *p) {
+    double explained = p->before + h * v3_norm(w->gravity) + qpc_press_explains(w, h, p->drive);
+    double part = p->way > explained ? explained / p->way : 1.0;
+    return fmax(0.0, p->rise) * part * part + p->mass * p->drive * p->drive;
+}
+
+void qpc_step_bound_work(qpc_world *w, double h, double *contact) {
     size_t n = (size_t)w->body_count;
-    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
-    int32_t *of = qpc_arena_array(&w->arena, n, sizeof *of);
-    double *sum = qpc_arena_array(&w->arena, 5 * n, sizeof *sum);
     bool any = false;
     for (size_t i = 0; i < n; i++) any = any || contact[i] != 0.0;
-    if (of == NULL || sum == NULL || !any) {
-        for (size_t i = 0; i < n && any; i++) contact[i] = 0.0; // out of memory: it answers for nothing
+    if (!any) return;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    int32_t *of = qpc_arena_array(&w->arena, n, sizeof *of);
+    pushed *all = qpc_arena_array(&w->arena, n, sizeof *all); // of a group, at its lowest body
+    if (of == NULL || all == NULL) { // it answers for nothing
+        memset(contact, 0, n * sizeof *contact);
         qpc_arena_rewind(&w->arena, mark);
         return;
     }
-    double *lost = sum, *rise = sum + n, *mass = sum + 2 * n, *work = sum + 3 * n, *drive = sum + 4 * n; // of a group, at its lowest body
-    memset(sum, 0, 5 * n * sizeof *sum);
+    memset(all, 0, n * sizeof *all);
     join_bodies(w, of);
     for (int32_t i = 0; i < w->rows.m; i++) {
         if (w->rows.kind[i] != QPC_ROW_CONTACT || w->rows.lambda[i] == 0.0) continue;
         const qpc_contact *c = &w->held.data[w->rows.source[i]];
         int32_t at = of[c->surface[0]] >= 0 ? of[c->surface[0]] : of[c->surface[1]];
-        if (at >= 0) drive[at] = fmax(drive[at], drive_of(w, c));
+        if (at >= 0) all[at].drive = fmax(all[at].drive, drive_of(w, c));
     }
     for (int32_t i = 0; i < w->body_count; i++) {
         if (of[i] < 0) continue;
-        const qpc_body *body = &w->bodies[i];
-        double m, kinetic = kinetic_of(w, body, w->v, w->dv, w->pose1, &m) - kinetic_of(w, body, w->v, NULL, w->pose, &m);
-        double potential = potential_of(w, body, w->x1, w->pose1) - potential_of(w, body, w->x, w->pose);
-        rise[of[i]] += potential;
-        lost[of[i]] += kinetic + potential;
-        mass[of[i]] += m;
-        work[of[i]] += contact[i];
+        measure_body(w, h, i, &all[of[i]]);
+        all[of[i]].work += contact[i];
         contact[i] = 0.0;
     }
     for (int32_t i = 0; i < w->body_count; i++)
-        if (of[i] == i) contact[i] = fmin(fmax(work[i], fmin(0.0, lost[i])), fmax(0.0, rise[i]) + mass[i] * drive[i] * drive[i]);
+        if (of[i] == i) contact[i] = fmin(fmax(all[i].work, fmin(0.0, all[i].lost)), bound_of(w, h, &all[i]));
     qpc_arena_rewind(&w->arena, mark);
 }
 
