@@ -110,21 +110,50 @@ static qpc_status solve_under_friction(qpc_world *w, qpc_solver_id id, qpc_qp qp
     return st;
 }
 
+typedef struct before { // what a friction problem began with
+    double *lambda, *beta;
+} before;
+
+static bool keep_before(qpc_world *w, before *b) {
+    size_t m = (size_t)w->rows.m, r = 2 * (size_t)w->rub.row.count;
+    b->lambda = qpc_arena_array(&w->arena, m + r, sizeof(double));
+    if (b->lambda == NULL) return false;
+    b->beta = b->lambda + m;
+    memcpy(b->lambda, w->rows.lambda, m * sizeof(double));
+    memcpy(b->beta, w->rub.beta.data, r * sizeof(double));
+    return true;
+}
+
+/// Where a budget cut it short, what the step before came to is worth more; multipliers of the rows, if there were enough.
+static void take_before(qpc_world *w, const before *b) {
+    int32_t warm = 0, reached = 0;
+    for (int32_t i = 0; i < w->rows.m; i++) {
+        warm += b->lambda[i] > 0.0;
+        reached += w->rows.lambda[i] > 0.0;
+    }
+    if (2 * warm > reached) memcpy(w->rows.lambda, b->lambda, (size_t)w->rows.m * sizeof(double));
+    memcpy(w->rub.beta.data, b->beta, 2 * (size_t)w->rub.row.count * sizeof(double));
+}
+
 /// Coulomb friction on the rows, in the mode of the scene. Where that has no solution, or none was found, the rows hold all
-/// the same under what it came to. A third of a budget is kept for that.
+/// the same under what it came to. Half of a budget is kept for that; there friction is tried once a step, and a miss takes
+/// one step of its fixed point from what the step before came to instead.
 static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
                                  const qpc_solver_options *options, bool loose, double *dv, qpc_solver_report *report, bool *ret_out,
                                  qpc_error *err) {
     qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
     qpc_friction_report rubbing = {.converged = false};
     int32_t left = qpc_step_budget_left(w);
-    bool tried = left > 2;
+    bool bounded = left < INT32_MAX && w->rigid_count == 0, tried = left > 2 && !(bounded && w->rub.missed > 0);
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    before old;
+    if (bounded && !keep_before(w, &old)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", w->rub.row.count);
     if (loose && qpc_has_cloth(w)) how.tolerance = fmin(LOOSE * how.tolerance, fmax(how.tolerance, LOOSE_FRICTION));
     how.max_iterations = friction_steps(w, qp, friction);
     // Less and less is tried in a step that misses.
     bool dense = how.mode != QPC_FRICTION_EXACT || qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
     how.max_iterations >>= (dense ? 2 : 1) * w->rub.missed;
-    if (left < INT32_MAX) how.max_total = left - left / 3;
+    if (left < INT32_MAX) how.max_total = left - (bounded ? left / 2 : left / 3);
     tried = tried && how.max_iterations > 0;
     qpc_status st = QPC_OK;
     if (tried)
@@ -134,10 +163,16 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
         count_solve(w->report, report);
         w->report->solver_iterations += rubbing.iterations;
         if (rubbing.converged) w->report->engine = FRICTION_ENGINES + (int64_t)rubbing.path;
-        if (rubbing.converged || report->outcome == QPC_OUTCOME_INFEASIBLE) return QPC_OK;
+        if (rubbing.converged || report->outcome == QPC_OUTCOME_INFEASIBLE) {
+            qpc_arena_rewind(&w->arena, mark);
+            return QPC_OK;
+        }
     }
     if (w->rub.missed < 15) w->rub.missed++;
     w->rub.unmet = true;
+    if (bounded) take_before(w, &old);
+    qpc_arena_rewind(&w->arena, mark);
+    if (bounded && (st = qpc_step_guess_friction(w, options->start, err)) != QPC_OK) return st;
     return solve_under_friction(w, id, *qp, options, dv, report, ret_out, err);
 }
 
