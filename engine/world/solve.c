@@ -144,7 +144,8 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     qpc_friction_options how = {.mode = w->solver.friction, .tolerance = w->solver.friction_tolerance};
     qpc_friction_report rubbing = {.converged = false};
     int32_t left = qpc_step_budget_left(w);
-    bool bounded = left < INT32_MAX && w->rigid_count == 0, tried = left > 2 && !(bounded && w->rub.missed > 0);
+    // Contacts of rigid bodies share too few unknowns for steps of the fixed point that are taken at once.
+    bool bounded = left < INT32_MAX && w->rigid_count == 0 && how.mode == QPC_FRICTION_EXACT, tried = left > 2 && !(bounded && w->rub.missed > 0);
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     before old;
     if (bounded && !keep_before(w, &old)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", w->rub.row.count);
