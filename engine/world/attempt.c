@@ -285,8 +285,7 @@ static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
     return st;
 }
 
-/// Every row again where the motion is by now: those of rigid bodies are good for poses near the one they were made at only.
-static qpc_status renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err) {
+qpc_status qpc_step_renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     w->probe.count = 0; // its hits are in the list of impacts
     t->renew = false;
@@ -312,7 +311,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
-        if (t->renew && (st = renew_rows(w, t, err)) != QPC_OK) return st;
+        if (t->renew && (st = qpc_step_renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
         if ((st = solve_hits(w, t, err)) != QPC_OK || t->contradiction) return st;
         qpc_step_place_end(w, t->h, w->dv);

@@ -19,17 +19,12 @@ enum {
 };
 
 typedef struct settling {
+    int32_t *rigid;     // (rigid bodies) by the order of their unknowns
+    qpc_mat3 *inverse;  // (rigid bodies) of their inertia in space, by number
     double *compliance; // (m) J M^-1 J'; 0: nobody can give way
     double *aim;        // (m) c, but never more than standing still satisfies
     double *rub_compliance; // (2 rub)
 } settling;
-
-static void place_end(qpc_world *w, double h) {
-    for (int32_t i = 0; i < w->free_count; i++) {
-        if (w->row_dof[i] < 0) continue;
-        for (int32_t a = 3 * i; a < 3 * i + 3; a++) w->x1[a] = w->x[a] + h * (w->v[a] + w->dv[a]);
-    }
-}
 
 /// K dv = b: nothing pushes.
 static qpc_status free_motion(qpc_world *w, qpc_error *err) {
@@ -43,32 +38,90 @@ static qpc_status free_motion(qpc_world *w, qpc_error *err) {
 
 // ---- stop ----
 
-static double compliance_of(const qpc_world *w, const int32_t *column, const double *value, int32_t from, int32_t to) {
+/// Of an unknown behind those of nodes: its body, and which of the six it is.
+static int32_t rigid_of(const qpc_world *w, const settling *s, int32_t column, int32_t *ret_part) {
+    int32_t at = column - 3 * w->free_count;
+    *ret_part = at % 6;
+    return s->rigid[at / 6];
+}
+
+/// dv += impulse M^-1 d for entries d of a row.
+static void add_motion(const qpc_world *w, const settling *s, const int32_t *column, const double *value, int32_t from, int32_t to,
+                       double impulse, double *dv) {
+    for (int32_t k = from; k < to; k++) {
+        int32_t c = column[k], part;
+        if (c < 3 * w->free_count) {
+            dv[c] += impulse * value[k] / w->mass[c / 3];
+            continue;
+        }
+        int32_t rigid = rigid_of(w, s, c, &part);
+        const qpc_rigid_part *body = &w->rigids[rigid];
+        if (part < 3) dv[c] += impulse * value[k] / body->inertia.mass;
+        for (int32_t a = 0; a < 3 && part >= 3; a++) dv[body->dof + 3 + a] += impulse * value[k] * s->inverse[rigid].m[3 * a + part - 3];
+    }
+}
+
+/// d M^-1 d' of a row. spare (unknowns): zeros, and zeros again.
+static double compliance_of(const qpc_world *w, const settling *s, const int32_t *column, const double *value, int32_t from, int32_t to,
+                            double *spare) {
     double sum = 0.0;
-    for (int32_t k = from; k < to; k++) sum += value[k] * value[k] / w->mass[column[k] / 3];
+    add_motion(w, s, column, value, from, to, 1.0, spare);
+    for (int32_t k = from; k < to; k++) sum += value[k] * spare[column[k]];
+    for (int32_t k = from; k < to; k++) {
+        int32_t c = column[k], part;
+        spare[c] = 0.0;
+        if (c < 3 * w->free_count) continue;
+        int32_t dof = w->rigids[rigid_of(w, s, c, &part)].dof;
+        for (int32_t a = 0; a < 6; a++) spare[dof + a] = 0.0;
+    }
     return sum;
+}
+
+static bool prepare_rigid(qpc_world *w, settling *s) {
+    s->rigid = qpc_arena_array(&w->arena, (size_t)w->rigid_count, sizeof *s->rigid);
+    s->inverse = qpc_arena_array(&w->arena, (size_t)w->rigid_count, sizeof *s->inverse);
+    if (s->rigid == NULL || s->inverse == NULL) return false;
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        qpc_rigid_body inverse = w->rigids[i].inertia;
+        for (int a = 0; a < 3; a++) inverse.moment[a] = 1.0 / inverse.moment[a];
+        s->rigid[(w->rigids[i].dof - 3 * w->free_count) / 6] = i;
+        s->inverse[i] = qpc_rigid_tensor(&inverse, w->pose[i].q);
+    }
+    return true;
+}
+
+/// Velocity of an unknown as the step begins.
+static double speed_of(const qpc_world *w, const settling *s, int32_t column) {
+    int32_t part;
+    if (column < 3 * w->free_count) return w->v[column];
+    const qpc_rigid_state *now = &w->pose[rigid_of(w, s, column, &part)];
+    const double six[6] = {now->v.x, now->v.y, now->v.z, now->w.x, now->w.y, now->w.z};
+    return six[part];
 }
 
 static bool prepare(qpc_world *w, settling *s) {
     const qpc_rows *rows = &w->rows;
     const qpc_rub *rub = &w->rub;
+    size_t n = 3 * (size_t)w->block_count;
     s->compliance = qpc_arena_array(&w->arena, (size_t)rows->m, sizeof(double));
     s->aim = qpc_arena_array(&w->arena, (size_t)rows->m, sizeof(double));
     s->rub_compliance = qpc_arena_array(&w->arena, 2 * (size_t)rub->row.count, sizeof(double));
-    if (s->compliance == NULL || s->aim == NULL || s->rub_compliance == NULL) return false;
+    double *spare = qpc_arena_array(&w->arena, n, sizeof *spare);
+    if (s->compliance == NULL || s->aim == NULL || s->rub_compliance == NULL || spare == NULL || !prepare_rigid(w, s)) return false;
+    memset(spare, 0, n * sizeof *spare);
     for (int32_t i = 0; i < rows->m; i++) {
         double stand = 0.0;
-        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) stand -= rows->value[k] * w->v[rows->column[k]];
-        s->compliance[i] = compliance_of(w, rows->column, rows->value, rows->row_start[i], rows->row_start[i + 1]);
+        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) stand -= rows->value[k] * speed_of(w, s, rows->column[k]);
+        s->compliance[i] = compliance_of(w, s, rows->column, rows->value, rows->row_start[i], rows->row_start[i + 1], spare);
         s->aim[i] = fmax(rows->c[i], stand);
     }
     for (int32_t r = 0; r < 2 * rub->row.count; r++)
-        s->rub_compliance[r] = compliance_of(w, rub->column.data, rub->value.data, rub->start.data[r], rub->start.data[r + 1]);
+        s->rub_compliance[r] = compliance_of(w, s, rub->column.data, rub->value.data, rub->start.data[r], rub->start.data[r + 1], spare);
     return true;
 }
 
-static void push(qpc_world *w, const int32_t *column, const double *value, int32_t from, int32_t to, double impulse) {
-    for (int32_t k = from; k < to; k++) w->dv[column[k]] -= impulse * value[k] / w->mass[column[k] / 3];
+static void push(qpc_world *w, const settling *s, const int32_t *column, const double *value, int32_t from, int32_t to, double impulse) {
+    add_motion(w, s, column, value, from, to, -impulse, w->dv);
 }
 
 /// Friction of contact k: towards no sliding, within its cone.
@@ -86,7 +139,7 @@ static void rub_once(qpc_world *w, const settling *s, int32_t k) {
     double size = hypot(wanted[0], wanted[1]), part = size > most ? most / size : 1.0;
     for (int32_t a = 0; a < 2; a++) {
         int32_t r = 2 * k + a;
-        push(w, rub->column.data, rub->value.data, rub->start.data[r], rub->start.data[r + 1], part * wanted[a] - beta[a]);
+        push(w, s, rub->column.data, rub->value.data, rub->start.data[r], rub->start.data[r + 1], part * wanted[a] - beta[a]);
         beta[a] = part * wanted[a];
     }
 }
@@ -101,12 +154,22 @@ static void sweep(qpc_world *w, const settling *s, const double *least, bool bac
             for (int32_t k = from; k < to; k++) over += rows->value[k] * w->dv[rows->column[k]];
             double now = rows->lambda[i] + over / s->compliance[i];
             if (!rows->equality[i]) now = fmax(now, least[i]);
-            if (now != rows->lambda[i]) push(w, rows->column, rows->value, from, to, now - rows->lambda[i]);
+            if (now != rows->lambda[i]) push(w, s, rows->column, rows->value, from, to, now - rows->lambda[i]);
             rows->lambda[i] = now;
         }
         int32_t k = qpc_rub_of_row(&w->rub, i);
         if (k >= 0) rub_once(w, s, k);
     }
+}
+
+/// Rows of rigid bodies anew where the motion is by now, with the impulses that there are.
+static qpc_status renew(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    qpc_friction unused;
+    qpc_status st = w->rubs ? qpc_step_keep_friction(w, err) : QPC_OK;
+    if (st == QPC_OK) st = qpc_step_keep_warm(w, t->h, err);
+    if (st == QPC_OK) st = qpc_step_renew_rows(w, t, err);
+    bool rubs = w->rub.row.count > 0;
+    return st == QPC_OK && rubs ? qpc_step_make_friction(w, t->h, &unused, err) : st;
 }
 
 static qpc_status stop(qpc_world *w, qpc_trial *t, qpc_error *err) {
@@ -119,10 +182,11 @@ static qpc_status stop(qpc_world *w, qpc_trial *t, qpc_error *err) {
         for (int32_t i = 0; i < w->rows.m; i++) least[i] = w->rows.lambda[i] > 0.0 ? w->rows.lambda[i] : 0.0;
         for (int32_t n = 0; n < SWEEPS; n++) sweep(w, &s, least, (n & 1) != 0);
         qpc_arena_rewind(&w->arena, mark);
-        place_end(w, t->h);
+        qpc_step_place_end(w, t->h, w->dv);
         qpc_status st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
         if (st != QPC_OK || w->probe.count == 0) return st;
         if ((st = qpc_step_add_hits(w, t, &added, err)) != QPC_OK || added == 0) return st;
+        if (t->renew && (st = renew(w, t, err)) != QPC_OK) return st;
     }
     return QPC_OK;
 }
@@ -148,8 +212,9 @@ static void velocity_of_zones(qpc_world *w, int32_t *zone, double *sum, const do
     }
 }
 
-/// Zones of the hits grow. anchor (4 per free node, at the root): velocities of what does not give way, and how many.
-static void grow(qpc_world *w, int32_t *zone, double *anchor) {
+/// Zones of the hits grow; false: no free node is in them. anchor (4 per free node, at the root): velocities of what does not give way, and how many.
+static bool grow(qpc_world *w, double h, int32_t *zone, double *anchor) {
+    bool any = false;
     for (int32_t n = 0; n < w->probe.count; n++) {
         const qpc_contact *c = &w->probe.data[n];
         int32_t first = -1;
@@ -158,7 +223,7 @@ static void grow(qpc_world *w, int32_t *zone, double *anchor) {
             int32_t node = c->node[k];
             if (c->weight[k] == 0.0) continue;
             if (node >= w->free_count || w->row_dof[node] < 0) {
-                for (int32_t a = 0; a < 3; a++) held[a] += w->v_frame[3 * node + a];
+                for (int32_t a = 0; a < 3; a++) held[a] += (w->x1[3 * node + a] - w->x[3 * node + a]) / h;
                 held[3] += 1.0;
                 continue;
             }
@@ -173,8 +238,10 @@ static void grow(qpc_world *w, int32_t *zone, double *anchor) {
             for (int32_t a = 0; a < 4; a++) anchor[4 * (int64_t)root + a] += anchor[4 * (int64_t)other + a];
         }
         if (first < 0) continue;
+        any = true;
         for (int32_t a = 0; a < 4; a++) anchor[4 * (int64_t)qpc_group_of(zone, first) + a] += held[a];
     }
+    return any;
 }
 
 static qpc_status join(qpc_world *w, qpc_trial *t, qpc_error *err) {
@@ -190,9 +257,9 @@ static qpc_status join(qpc_world *w, qpc_trial *t, qpc_error *err) {
     for (int32_t round = 0; round < JOIN_ROUNDS && st == QPC_OK; round++) {
         st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
         if (st != QPC_OK || w->probe.count == 0) break;
-        grow(w, zone, anchor);
+        if (!grow(w, t->h, zone, anchor)) break;
         velocity_of_zones(w, zone, sum, anchor);
-        place_end(w, t->h);
+        qpc_step_place_end(w, t->h, w->dv);
     }
     if (st == QPC_OK && w->probe.count > 0) st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
     qpc_arena_rewind(&w->arena, mark);
@@ -200,7 +267,6 @@ static qpc_status join(qpc_world *w, qpc_trial *t, qpc_error *err) {
 }
 
 qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    if (w->rigid_count > 0) return QPC_OK; // sweeps know particles only: cut instead
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_status st = t->absurd ? free_motion(w, err) : QPC_OK;
     if (st == QPC_OK) st = stop(w, t, err);

@@ -54,7 +54,9 @@ static qpc_status take_back(qpc_world *w, qpc_trial *t, const iterate *it, qpc_e
 /// Settled and slowed down as far as it goes; *ret_free: nothing is hit or squeezed then, nothing gained, and nothing rushes off from
 /// what drives.
 static qpc_status mend(qpc_world *w, qpc_trial *t, bool *ret_free, qpc_error *err) {
-    qpc_status st = t->impact ? qpc_step_settle(w, t, err) : QPC_OK;
+    // Of rigid bodies alone K is M, and the sweeps go on solving what the budget did not.
+    bool more = t->impact || (t->limited && w->free_count == 0);
+    qpc_status st = more ? qpc_step_settle(w, t, err) : QPC_OK;
     if (st == QPC_OK && (t->absurd || qpc_trial_gains(w, t))) st = qpc_step_slow_down(w, t, err);
     if (st == QPC_OK) st = qpc_motion_test_strictly(w, err);
     t->impact = w->probe.count > 0;
