@@ -22,7 +22,7 @@ static int count_over(const qpb_problem *p, qpc_solver_id id, int start, qpc_are
     double *x = qpc_calloc((size_t)p->qp.n + 1, sizeof *x), *lambda = qpc_calloc((size_t)p->qp.m + 1, sizeof *lambda);
     int over = 0;
     assert_true(x != NULL && lambda != NULL);
-    for (int limit = 1; limit <= LIMIT_MOST; limit++)
+    for (int limit = 1; limit <= LIMIT_MOST; limit += full ? 1 : 1 + limit / 3)
         for (int sight = 0; sight < 2; sight++) {
             random_source r = {(uint64_t)(limit + 100 * start)};
             qpc_solver_options options = qpc_solver_options_default();
