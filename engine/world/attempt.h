@@ -131,7 +131,7 @@ qpc_status qpc_step_keep_given(qpc_world *w, qpc_error *err);
 uint64_t qpc_step_strain_key(int32_t spring, bool maximum);
 void qpc_step_drop_friction(qpc_world *w);
 // ---- guess_friction.c ----
-/// Impulses of friction one step further towards Coulomb's law (TF9) at the motion dv (NULL: as it is), not yet within mu lambda.
+/// Impulses of friction one step of its fixed point further towards Coulomb's law at the motion dv (NULL: as it is), not yet within mu lambda.
 qpc_status qpc_step_guess_friction(qpc_world *w, const double *dv, qpc_error *err);
 /// Contact of the rub with that row, or -1.
 int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);

@@ -1,4 +1,4 @@
-/// Friction under a budget that is too small for Coulomb's law: one step of its fixed point a QP (TF9), from the impulses of the step
+/// Friction under a budget that is too small for Coulomb's law: one step of its fixed point a QP, from the impulses of the step
 /// before, so that it gets there over a few steps where a world slides or rests steadily.
 ///
 /// beta_k <- the part within mu lambda_k of beta_k + u_k / a_k, u_k the tangential velocity of the motion at hand; a_k the compliance

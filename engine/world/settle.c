@@ -1,6 +1,6 @@
 /// A step out of budget whose best iterate would collide: it is settled, so that it need not stand still.
 ///
-///   stop    sweeps of projected Gauss-Seidel over the rows and hits, with the masses alone in the place of K: what
+///   stop    sweeps of projected Gauss-Seidel over the rows and hits, with the masses (and inertia) alone in the place of K: what
 ///           approaches is stopped, friction within its cone
 ///   join    what is still hit: free nodes that hit each other go on together, by their mean velocity, and stand with
 ///           what is static or driven; more and more of them, until nothing is hit
