@@ -29,7 +29,7 @@ static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts",
                                           "diagnostics", "full", "enabled",  NULL};
 static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
 static const char *const STARTS[] = {"refuse", "push-out", NULL};
-static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", NULL};
+static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", "rk4", "implicit-midpoint", NULL};
 
 void qpc_scene_warn(qpc_scene_report *report, const char *format, ...) {
     if (report == NULL) return;
@@ -451,6 +451,39 @@ static void warn_about(const qpc_scene_def *def, qpc_scene_report *report) {
     }
 }
 
+/// Larger than every angular frequency of the springs of a body, 1/s: by Gershgorin's circles, of M^-1 H. Sheets and tetrahedra apart.
+static double frequency_bound(const qpc_body_def *body) {
+    const qpc_cloth_springs *springs = &body->springs;
+    double most = 0.0, *sum = qpc_calloc((size_t)body->node_count + 1, sizeof *sum);
+    for (int32_t s = 0; s < springs->count && sum != NULL; s++) {
+        int32_t i = springs->node != NULL ? springs->node[s] : s, j = springs->other != NULL ? springs->other[s] : s + 1;
+        double k = springs->stiffness[s], across = sqrt(body->masses[i] * body->masses[j]); // similar: M^-1/2 H M^-1/2
+        sum[i] += k / body->masses[i] + k / across;
+        sum[j] += k / body->masses[j] + k / across;
+    }
+    for (int32_t i = 0; i < body->node_count && sum != NULL; i++) most = fmax(most, sum[i]);
+    qpc_free(sum);
+    return sqrt(most);
+}
+
+/// What an integrator does not do is refused; steps that are too long for an explicit one get a warning.
+static qpc_status check_integrator(const qpc_scene_def *def, qpc_scene_report *report, qpc_error *err) {
+    static const double most[] = {[QPC_IMPLICIT_EULER] = HUGE_VAL, [QPC_SYMPLECTIC_EULER] = 2.0, [QPC_RK4] = 2.8, [QPC_IMPLICIT_MIDPOINT] = HUGE_VAL};
+    for (int32_t i = 0; i < def->bodies.count; i++) {
+        const qpc_body_def *body = &def->bodies.data[i];
+        if (body->motion != QPC_DYNAMIC) continue;
+        if (def->integrator == QPC_IMPLICIT_MIDPOINT && (body->tets != NULL || body->sheet.count > 0))
+            return qpc_fail_at(err, QPC_ERR_INVALID, "integrator",
+                               "\"implicit-midpoint\" is for cables and cloth of springs; body %d is %s: use \"implicit-euler\"", i,
+                               body->tets != NULL ? "a soft body" : "a thin sheet");
+        double turns = def->dt * frequency_bound(body);
+        if (turns > most[def->integrator])
+            qpc_scene_warn(report, "bodies[%d]: dt times the highest frequency may be %.3g; \"%s\" is unstable above %g", i, turns,
+                           INTEGRATORS[def->integrator], most[def->integrator]);
+    }
+    return QPC_OK;
+}
+
 /// Materials of the bodies, then the laws of pairs of them (contacts: NULL, all zero).
 static qpc_status read_materials(const qpc_value *contacts, qpc_scene_def *def, qpc_error *err) {
     def->materials = qpc_alloc(sizeof *def->materials);
@@ -503,6 +536,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     if ((v = qpc_map_get(scene, "constraints")) != NULL && (st = read_constraints(v, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "record")) != NULL && (st = check_record(v, err)) != QPC_OK) return st;
     warn_about(def, report);
+    if ((st = check_integrator(def, report, err)) != QPC_OK) return st;
     return hash_scene(scene, def, err);
 }
 

@@ -12,7 +12,7 @@
 #include "engine/solver/impact.h"
 #include "engine/world/contact_law.h"
 
-typedef enum qpc_integrator { QPC_IMPLICIT_EULER, QPC_SYMPLECTIC_EULER } qpc_integrator;
+typedef enum qpc_integrator { QPC_IMPLICIT_EULER, QPC_SYMPLECTIC_EULER, QPC_RK4, QPC_IMPLICIT_MIDPOINT } qpc_integrator;
 
 /// The `solver` map of a scene; also what world.control may change.
 typedef struct qpc_solver_def {
