@@ -76,7 +76,8 @@ static double change_of_rigids(const qpc_world *w, const double *to, const doubl
 /// square with cloth, where a few of thousands of nodes always are at an edge of something.
 static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
     int32_t n = 3 * w->block_count;
-    bool line_search = qpc_integrate_is_plain(w); // else there is no potential, and the energy test is the judge
+    // Else there is no potential, and the energy test is the judge, or projections have done what they do.
+    bool line_search = qpc_integrate_is_plain(w) && !w->solver.position_based;
     double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv) + qpc_rub_potential(&w->rub, w->dv);
     double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
     double alpha = most;

@@ -20,7 +20,7 @@ static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "in
                                          "start_push_limit", "contacts", NULL};
 static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "budget", "tolerance",
                                           "perturbation", "reach",  "recovery_speed", "friction", "friction_tolerance",
-                                          "impact", NULL};
+                                          "impact",       "iterations", NULL};
 static const char *const FRICTION_MODES[] = {"off", "staggered", "exact", NULL};
 static const char *const IMPACT_MODES[] = {"simultaneous", "sequential", NULL};
 static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
@@ -112,6 +112,7 @@ qpc_status qpc_read_positive(const qpc_value *v, const char *where, double *ret,
 qpc_solver_def qpc_solver_def_default(void) {
     return (qpc_solver_def){
         .id = QPC_SOLVER_AUTO,
+        .iterations = 20,
         .newton = 10,
         .passes = 12,
         .halvings = 3,
@@ -138,11 +139,13 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
 #define QPC_SOLVER_NAME(id, name, text) name,
             QPC_SOLVER_LIST(QPC_SOLVER_NAME)
 #undef QPC_SOLVER_NAME
-                NULL};
+                "position-based", NULL};
         int32_t word;
         if ((st = qpc_read_word(v, path, names, &word, err)) != QPC_OK) return st;
-        d.id = (qpc_solver_id)word;
+        d.position_based = word == QPC_SOLVER_COUNT;
+        d.id = d.position_based ? QPC_SOLVER_PROJECTED : (qpc_solver_id)word;
     }
+    if (KEY("iterations") && (st = read_int32(v, path, 1, 1000000, &d.iterations, err)) != QPC_OK) return st;
     if (KEY("newton") && (st = read_int32(v, path, 0, 50, &d.newton, err)) != QPC_OK) return st;
     if (KEY("passes") && (st = read_int32(v, path, 0, 1000, &d.passes, err)) != QPC_OK) return st;
     if (KEY("halvings") && (st = read_int32(v, path, 0, 10, &d.halvings, err)) != QPC_OK) return st;

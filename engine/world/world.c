@@ -3,6 +3,7 @@
 #include "engine/dynamics/factor.h"
 #include "engine/world/elastic.h"
 #include "engine/world/integrate.h"
+#include "engine/world/position.h"
 #include "engine/world/sheets.h"
 #include "engine/world/world.h"
 
@@ -89,7 +90,7 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
                     w->height_low,
                     w->height_high,
                     w->warm_h,
-                    (double)w->solver.id,
+                    (double)w->solver.id + (w->solver.position_based ? 100.0 + w->solver.iterations : 0.0),
                     (double)w->solver.newton,
                     (double)w->solver.passes,
                     (double)w->solver.halvings,
@@ -491,6 +492,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
     if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = qpc_sheets_make(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_position_check(w, &w->solver, "solver.name", err)) != QPC_OK) return st;
     if ((st = make_inertia(w, err)) != QPC_OK) return st;
     if ((st = make_floor(w, err)) != QPC_OK) return st;
     if ((st = qpc_integrate_make(w, err)) != QPC_OK) return st;
