@@ -29,8 +29,8 @@ void qpc_integrate_fini(qpc_world *w) {
 
 // ---- classical Runge-Kutta (TI2) ----
 
-/// Positions and velocities of a stage after the time c: x + c (v + c_before a_before) and v + c a; a: accelerations of the stage
-/// before (NULL: the first). Fixed nodes are where their orders have them by then.
+/// Positions and velocities of a stage after the time c: x + c u and v + c a, with the velocities u and accelerations a of the stage
+/// before (u may be v). Fixed nodes are where their orders have them by then.
 static void stage(const qpc_world *w, double c, const double *u, const double *a, double *x, double *v) {
     for (int32_t i = 0; i < 3 * w->free_count; i++) {
         bool pinned = w->row_dof[i / 3] < 0;

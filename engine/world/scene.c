@@ -455,18 +455,20 @@ static void warn_about(const qpc_scene_def *def, qpc_scene_report *report) {
 }
 
 /// Larger than every angular frequency of the springs of a body, 1/s: by Gershgorin's circles, of M^-1 H. Sheets and tetrahedra apart.
-static double frequency_bound(const qpc_body_def *body) {
+static qpc_status bound_frequency(const qpc_body_def *body, double *ret, qpc_error *err) {
     const qpc_cloth_springs *springs = &body->springs;
     double most = 0.0, *sum = qpc_calloc((size_t)body->node_count + 1, sizeof *sum);
-    for (int32_t s = 0; s < springs->count && sum != NULL; s++) {
+    if (sum == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d nodes", body->node_count);
+    for (int32_t s = 0; s < springs->count; s++) {
         int32_t i = springs->node != NULL ? springs->node[s] : s, j = springs->other != NULL ? springs->other[s] : s + 1;
         double k = springs->stiffness[s], across = sqrt(body->masses[i] * body->masses[j]); // similar: M^-1/2 H M^-1/2
         sum[i] += k / body->masses[i] + k / across;
         sum[j] += k / body->masses[j] + k / across;
     }
-    for (int32_t i = 0; i < body->node_count && sum != NULL; i++) most = fmax(most, sum[i]);
+    for (int32_t i = 0; i < body->node_count; i++) most = fmax(most, sum[i]);
     qpc_free(sum);
-    return sqrt(most);
+    *ret = sqrt(most);
+    return QPC_OK;
 }
 
 /// What an integrator does not do is refused; steps that are too long for an explicit one get a warning.
@@ -479,9 +481,12 @@ static qpc_status check_integrator(const qpc_scene_def *def, qpc_scene_report *r
             return qpc_fail_at(err, QPC_ERR_INVALID, "integrator",
                                "\"implicit-midpoint\" is for cables and cloth of springs; body %d is %s: use \"implicit-euler\"", i,
                                body->tets != NULL ? "a soft body" : "a thin sheet");
-        double turns = def->dt * frequency_bound(body);
-        if (turns > most[def->integrator])
-            qpc_scene_warn(report, "bodies[%d]: dt times the highest frequency may be %.3g; \"%s\" is unstable above %g", i, turns,
+        double fastest = 0.0;
+        if (most[def->integrator] == HUGE_VAL) continue;
+        qpc_status st = bound_frequency(body, &fastest, err);
+        if (st != QPC_OK) return st;
+        if (def->dt * fastest > most[def->integrator])
+            qpc_scene_warn(report, "bodies[%d]: dt times the highest frequency may be %.3g; \"%s\" is unstable above %g", i, def->dt * fastest,
                            INTEGRATORS[def->integrator], most[def->integrator]);
     }
     return QPC_OK;
