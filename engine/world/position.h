@@ -5,7 +5,8 @@
 
 #include "engine/world/world.h"
 
-enum { QPC_POSITION_ENGINE = 6 }; // `engine` of a step's report; no engine of QPs
+enum { QPC_POSITION_ENGINE = 15 }; // `engine` of a step's report; no engine of QPs, whose numbers are less
+_Static_assert((int)QPC_SOLVER_COUNT <= (int)QPC_POSITION_ENGINE, "an engine of QPs has the number of position-based steps");
 
 /// dv (3 free_count), multipliers of w->rows and impulses of w->rub, from none, under the rows and friction that stand. Ends after
 /// `most` sweeps (iteration limit) or when a sweep changes no velocity by more than tolerance, m/s (optimal; the certificate is what
