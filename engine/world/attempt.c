@@ -8,10 +8,12 @@
 /// The paper's "goto 2" is two loops here, the Newton correction and the passes, kept apart.
 #include "engine/world/attempt.h"
 #include "engine/world/elastic.h"
+#include "engine/world/integrate.h"
 
 #include <string.h>
 
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
+static const double FREE_TOLERANCE = 1e-4;   // of that, where the answer is to be of second order
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
@@ -29,22 +31,14 @@ static int32_t corrections(const qpc_world *w) {
     return w->springs.giving != NULL && w->solver.newton < GIVING_NEWTON ? GIVING_NEWTON : w->solver.newton;
 }
 
-/// x1 = x + h (v + dv) for free nodes.
-static void place_nodes(qpc_world *w, double h, const double *dv) {
-    for (int32_t i = 0; i < w->free_count; i++) {
-        if (w->row_dof[i] < 0) continue;
-        for (int32_t a = 3 * i; a < 3 * i + 3; a++) w->x1[a] = w->x[a] + h * (w->v[a] + dv[a]);
-    }
-}
-
 void qpc_step_place_end(qpc_world *w, double h, const double *dv) {
-    place_nodes(w, h, dv);
+    qpc_integrate_place(w, h, dv);
     qpc_rigid_place_ends(w, h, dv);
 }
 
 /// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
-    place_nodes(w, h, dv);
+    qpc_integrate_place(w, h, dv);
     double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
@@ -81,12 +75,15 @@ static double change_of_rigids(const qpc_world *w, const double *to, const doubl
 /// square with cloth, where a few of thousands of nodes always are at an edge of something.
 static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
     int32_t n = 3 * w->block_count;
+    // Else there is no potential, and the energy test is the judge, or projections have done what they do.
+    bool line_search = qpc_integrate_is_plain(w) && !w->solver.position_based;
     double merit = incremental_potential(w, h, w->dv) + row_penalty(&w->rows, w->dv) + qpc_rub_potential(&w->rub, w->dv);
     double scale = fabs(merit) + w->kinetic_start + w->elastic_most;
     double alpha = most;
     for (int32_t i = 0; i < MAX_BACKTRACKS; i++, alpha *= 0.5) {
         for (int32_t k = 0; k < n; k++) w->dv_best[k] = w->dv[k] + alpha * (w->dv_try[k] - w->dv[k]);
         if (alpha == 1.0) memcpy(w->dv_best, w->dv_try, (size_t)n * sizeof(double));
+        if (!line_search) break;
         double tried = incremental_potential(w, h, w->dv_best) + row_penalty(&w->rows, w->dv_best) + qpc_rub_potential(&w->rub, w->dv_best);
         if (tried <= merit + 1e-12 * scale) break;
     }
@@ -105,6 +102,13 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
 
 // ---- the parts of an attempt ----
 
+/// What has a row ends where rows say (integrate.h): K, b and x1 anew if there is such a node more.
+static void keep_to_rows(qpc_world *w, const qpc_trial *t) {
+    if (!qpc_integrate_by_rows(w)) return;
+    qpc_step_place_end(w, t->h, w->dv);
+    if (qpc_is_implicit(w)) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
+}
+
 /// The rows of an attempt, linearised at its present end x1 (strain limits: at x before the first QP
 /// of a cautious one). Contacts: those re-detected so far, or when cautious those at the start; hits.
 static qpc_status make_rows(qpc_world *w, qpc_trial *t, const double *x_strain, qpc_error *err) {
@@ -117,6 +121,7 @@ static qpc_status make_rows(qpc_world *w, qpc_trial *t, const double *x_strain, 
     for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = qpc_step_add_impact_row(w, t, &w->impacts.data[i], err);
     if (st == QPC_OK) st = qpc_step_start_warm(w, t->h, err);
     qpc_lap(&since, &w->report->ns_rows);
+    keep_to_rows(w, t);
     return st;
 }
 
@@ -146,7 +151,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
     bool bodies = w->free_count == 0 && w->rigid_count > 0; // nothing but rigid ones: M stands, and rows are all that can change
-    t->loose = corrections(w) > 0 && w->integrator == QPC_IMPLICIT_EULER && !bodies; // a QP follows
+    t->loose = corrections(w) > 0 && qpc_is_implicit(w) && !bodies; // a QP follows
     if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
     t->loose = false;
     // Where it led is where rows were made, or there are none.
@@ -162,7 +167,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
 /// first round ends there: what is left is nodes that change their facets, and if it matters the energy test asks again.
 /// There the QPs on the way are solved loosely, and the last one again in full from where it stands.
 static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool again, qpc_error *err) {
-    if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
+    if (!qpc_is_implicit(w)) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
     bool tight = t->newton > 0 || corrections(w) == 0 || t->exhausted || t->settled; // the answer at hand
@@ -311,6 +316,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
+        keep_to_rows(w, t);
         if (t->renew && (st = qpc_step_renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
         if ((st = solve_hits(w, t, err)) != QPC_OK || t->contradiction) return st;
@@ -366,7 +372,9 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     w->impacts.count = 0;
     w->predicted.count = 0;
     qpc_motion_prepare(w, t->h, t->left);
-    qpc_status st = predict(w, t, err);
+    qpc_status st = qpc_integrate_begin(w, t->h, t->cautious, err);
+    if (st == QPC_OK) st = predict(w, t, err);
+    if (!qpc_integrate_is_plain(w)) tolerance *= FREE_TOLERANCE;
     for (int32_t round = 0; st == QPC_OK && !t->contradiction && round < MAX_ROUNDS; round++) {
         st = correct(w, t, tolerance, round > 0, err);
         if (st == QPC_OK && !t->contradiction) st = collide(w, t, &clean, err);
@@ -375,7 +383,15 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         qpc_trial_test_energy(w, t);
         qpc_lap(&since, &w->report->ns_certify);
         // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
-        if (!qpc_trial_gains(w, t) || t->newton >= corrections(w)) break;
+        if (!qpc_trial_gains(w, t)) break;
+        if ((t->newton >= corrections(w) || round == MAX_ROUNDS - 1) && qpc_integrate_fall_back(w)) { // by implicit Euler, then
+            qpc_trial_count(w, t);
+            t->newton = t->passes = round = 0;
+            tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
+            qpc_step_place_end(w, t->h, w->dv);
+            continue;
+        }
+        if (t->newton >= corrections(w)) break;
         tolerance *= 1e-2;
     }
     if (st != QPC_OK || t->contradiction) return st;

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #define QPC_ENERGY_TOLERANCE 1e-6 // of the energy scale
+#define QPC_STAT_TOLERANCE 1e-6   // relative stationarity of an optimal answer
 
 /// What an attempt has found out about itself.
 typedef struct qpc_trial {

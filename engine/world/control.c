@@ -1,6 +1,6 @@
 /// world.control: forces, targets, motions and parameters, all or nothing. Everything is read into
 /// copies first and taken over when the whole map has proved good. Places in errors begin with `control`.
-#include "engine/world/world.h"
+#include "engine/world/position.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -222,6 +222,7 @@ qpc_status qpc_world_control(qpc_world *w, const qpc_value *control, qpc_error *
             d.angular_velocity[i] = w->bodies[i].angular_velocity;
         }
         st = read_control(w, control, &d, err);
+        if (st == QPC_OK) st = qpc_position_check(w, &d.solver, "control.parameters.solver.name", err);
         if (st == QPC_OK) take_over(w, &d);
     }
     qpc_free(d.force);

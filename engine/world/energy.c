@@ -185,7 +185,7 @@ double qpc_trial_measure_energy(const qpc_world *w, qpc_trial *t, double energy)
 }
 
 bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t) {
-    return w->integrator == QPC_IMPLICIT_EULER && t->excess > QPC_ENERGY_TOLERANCE;
+    return qpc_is_implicit(w) && !w->solver.position_based && t->excess > QPC_ENERGY_TOLERANCE;
 }
 
 /// The fastest that what moves, falls, is pulled or drives explains, m/s.

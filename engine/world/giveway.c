@@ -21,7 +21,7 @@ static bool let_go(qpc_world *w, int32_t body) {
     return true;
 }
 
-static bool may_give(const qpc_world *w) { return w->any_limit && w->integrator == QPC_IMPLICIT_EULER; }
+static bool may_give(const qpc_world *w) { return w->any_limit && qpc_is_implicit(w) && !w->solver.position_based; }
 
 /// Bodies with springs past a limit at x: where a motion begins so, the limit gave way in the one before; where it ends so, the
 /// limits that should hold do not.

@@ -2,6 +2,7 @@
 /// and multipliers carried from one solve to the next by the keys of rows.
 #include "engine/world/attempt.h"
 #include "engine/world/elastic.h"
+#include "engine/world/integrate.h"
 
 #include <string.h>
 
@@ -77,24 +78,26 @@ static void add_limit_curvature(qpc_world *w, double h, const double *x, const d
 }
 
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u. At the start of a step u = v, sign = -1
-/// (eq. 1 of the paper, its misprint corrected); at a Newton iterate u = dv, sign = +1.
+/// (eq. 1 of the paper, its misprint corrected); at a Newton iterate u = dv, sign = +1. Other integrators: integrate.h.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign) {
     int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
     int32_t n = 3 * w->free_count, all = 3 * w->block_count;
-    bool implicit = w->integrator == QPC_IMPLICIT_EULER;
+    bool implicit = qpc_is_implicit(w);
     memset(w->f, 0, (size_t)all * sizeof(double));
     qpc_linsys_clear(&w->sys);
     if (implicit) {
         memset(w->Hu, 0, (size_t)all * sizeof(double));
-        qpc_elastic_linearise(w, x, u, h, &w->sys, w->f, w->Hu);
+        qpc_elastic_linearise(w, qpc_integrate_linearise_at(w, x), u, h, &w->sys, w->f, w->Hu);
+        qpc_integrate_adapt(w, x);
         if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
-    } else {
-        qpc_elastic_force(w, x, w->f);
+    } else if (w->integrator != QPC_RK4) {
+        qpc_elastic_force(w, w->x, w->f); // wherever rows are made: that is what keeps the areas of phase space
     }
     for (int32_t i = 0; i < w->free_count; i++) {
         double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};
         for (int32_t a = 0; a < 3; a++) {
             double b = h * (w->f[3 * i + a] + w->mass[i] * g[a] + w->force[3 * i + a]);
+            if (w->integrator == QPC_RK4) b = w->mass[i] * w->free_kick[3 * i + a];
             w->b[3 * i + a] = implicit ? b + sign * h * h * w->Hu[3 * i + a] : b;
         }
     }

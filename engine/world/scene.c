@@ -20,7 +20,7 @@ static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "in
                                          "start_push_limit", "contacts", NULL};
 static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "budget", "tolerance",
                                           "perturbation", "reach",  "recovery_speed", "friction", "friction_tolerance",
-                                          "impact", NULL};
+                                          "impact",       "iterations", NULL};
 static const char *const FRICTION_MODES[] = {"off", "staggered", "exact", NULL};
 static const char *const IMPACT_MODES[] = {"simultaneous", "sequential", NULL};
 static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
@@ -29,7 +29,7 @@ static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts",
                                           "diagnostics", "full", "enabled",  NULL};
 static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
 static const char *const STARTS[] = {"refuse", "push-out", NULL};
-static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", NULL};
+static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", "rk4", "implicit-midpoint", NULL};
 
 void qpc_scene_warn(qpc_scene_report *report, const char *format, ...) {
     if (report == NULL) return;
@@ -112,6 +112,7 @@ qpc_status qpc_read_positive(const qpc_value *v, const char *where, double *ret,
 qpc_solver_def qpc_solver_def_default(void) {
     return (qpc_solver_def){
         .id = QPC_SOLVER_AUTO,
+        .iterations = 20,
         .newton = 10,
         .passes = 12,
         .halvings = 3,
@@ -138,11 +139,13 @@ qpc_status qpc_solver_def_read(const qpc_value *map, const char *where, qpc_solv
 #define QPC_SOLVER_NAME(id, name, text) name,
             QPC_SOLVER_LIST(QPC_SOLVER_NAME)
 #undef QPC_SOLVER_NAME
-                NULL};
+                "position-based", NULL};
         int32_t word;
         if ((st = qpc_read_word(v, path, names, &word, err)) != QPC_OK) return st;
-        d.id = (qpc_solver_id)word;
+        d.position_based = word == QPC_SOLVER_COUNT;
+        d.id = d.position_based ? QPC_SOLVER_PROJECTED : (qpc_solver_id)word;
     }
+    if (KEY("iterations") && (st = read_int32(v, path, 1, 1000000, &d.iterations, err)) != QPC_OK) return st;
     if (KEY("newton") && (st = read_int32(v, path, 0, 50, &d.newton, err)) != QPC_OK) return st;
     if (KEY("passes") && (st = read_int32(v, path, 0, 1000, &d.passes, err)) != QPC_OK) return st;
     if (KEY("halvings") && (st = read_int32(v, path, 0, 10, &d.halvings, err)) != QPC_OK) return st;
@@ -451,6 +454,44 @@ static void warn_about(const qpc_scene_def *def, qpc_scene_report *report) {
     }
 }
 
+/// Larger than every angular frequency of the springs of a body, 1/s: by Gershgorin's circles, of M^-1 H. Sheets and tetrahedra apart.
+static qpc_status bound_frequency(const qpc_body_def *body, double *ret, qpc_error *err) {
+    const qpc_cloth_springs *springs = &body->springs;
+    double most = 0.0, *sum = qpc_calloc((size_t)body->node_count + 1, sizeof *sum);
+    if (sum == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d nodes", body->node_count);
+    for (int32_t s = 0; s < springs->count; s++) {
+        int32_t i = springs->node != NULL ? springs->node[s] : s, j = springs->other != NULL ? springs->other[s] : s + 1;
+        double k = springs->stiffness[s], across = sqrt(body->masses[i] * body->masses[j]); // similar: M^-1/2 H M^-1/2
+        sum[i] += k / body->masses[i] + k / across;
+        sum[j] += k / body->masses[j] + k / across;
+    }
+    for (int32_t i = 0; i < body->node_count; i++) most = fmax(most, sum[i]);
+    qpc_free(sum);
+    *ret = sqrt(most);
+    return QPC_OK;
+}
+
+/// What an integrator does not do is refused; steps that are too long for an explicit one get a warning.
+static qpc_status check_integrator(const qpc_scene_def *def, qpc_scene_report *report, qpc_error *err) {
+    static const double most[] = {[QPC_IMPLICIT_EULER] = HUGE_VAL, [QPC_SYMPLECTIC_EULER] = 2.0, [QPC_RK4] = 2.8, [QPC_IMPLICIT_MIDPOINT] = HUGE_VAL};
+    for (int32_t i = 0; i < def->bodies.count; i++) {
+        const qpc_body_def *body = &def->bodies.data[i];
+        if (body->motion != QPC_DYNAMIC) continue;
+        if (def->integrator == QPC_IMPLICIT_MIDPOINT && (body->tets != NULL || body->sheet.count > 0))
+            return qpc_fail_at(err, QPC_ERR_INVALID, "integrator",
+                               "\"implicit-midpoint\" is for cables and cloth of springs; body %d is %s: use \"implicit-euler\"", i,
+                               body->tets != NULL ? "a soft body" : "a thin sheet");
+        double fastest = 0.0;
+        if (most[def->integrator] == HUGE_VAL) continue;
+        qpc_status st = bound_frequency(body, &fastest, err);
+        if (st != QPC_OK) return st;
+        if (def->dt * fastest > most[def->integrator])
+            qpc_scene_warn(report, "bodies[%d]: dt times the highest frequency may be %.3g; \"%s\" is unstable above %g", i, def->dt * fastest,
+                           INTEGRATORS[def->integrator], most[def->integrator]);
+    }
+    return QPC_OK;
+}
+
 /// Materials of the bodies, then the laws of pairs of them (contacts: NULL, all zero).
 static qpc_status read_materials(const qpc_value *contacts, qpc_scene_def *def, qpc_error *err) {
     def->materials = qpc_alloc(sizeof *def->materials);
@@ -503,6 +544,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     if ((v = qpc_map_get(scene, "constraints")) != NULL && (st = read_constraints(v, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "record")) != NULL && (st = check_record(v, err)) != QPC_OK) return st;
     warn_about(def, report);
+    if ((st = check_integrator(def, report, err)) != QPC_OK) return st;
     return hash_scene(scene, def, err);
 }
 

@@ -12,11 +12,13 @@
 #include "engine/solver/impact.h"
 #include "engine/world/contact_law.h"
 
-typedef enum qpc_integrator { QPC_IMPLICIT_EULER, QPC_SYMPLECTIC_EULER } qpc_integrator;
+typedef enum qpc_integrator { QPC_IMPLICIT_EULER, QPC_SYMPLECTIC_EULER, QPC_RK4, QPC_IMPLICIT_MIDPOINT } qpc_integrator;
 
 /// The `solver` map of a scene; also what world.control may change.
 typedef struct qpc_solver_def {
     qpc_solver_id id;
+    bool position_based;   // projections in its place (position.h); id is then not asked
+    int32_t iterations;    // sweeps of these
     int32_t newton;        // most extra Newton iterations
     int32_t passes;        // most collision passes
     int32_t halvings;      // deepest halving of a step

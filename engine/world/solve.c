@@ -2,10 +2,10 @@
 ///
 /// Runs on the worker in the world.
 #include "engine/world/attempt.h"
+#include "engine/world/position.h"
 
 #include <string.h>
 
-static const double STAT_TOLERANCE = 1e-6;
 static const double FRICTION_OPERATIONS = 1e9;
 static const double FARTHEST = 1e20;         // m, of a node
 static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
@@ -213,7 +213,7 @@ static qpc_status relax(qpc_world *w, qpc_trial *t, qpc_solver_id id, const qpc_
 static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc_solver_id id, const double *start) {
     qpc_solver_options options = qpc_solver_options_default();
     options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
-    options.stat_tolerance = STAT_TOLERANCE;
+    options.stat_tolerance = QPC_STAT_TOLERANCE;
     options.perturbation = w->solver.perturbation;
     options.start = start;
     // Of rows that contradict nothing is taken over: this attempt ends, or they give way.
@@ -225,6 +225,17 @@ static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc
     }
     if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
     return options;
+}
+
+/// Sweeps of projections, counted.
+static qpc_status solve_positions(qpc_world *w, const qpc_trial *t, const qpc_friction *friction, double *dv, qpc_solver_report *report,
+                                  qpc_error *err) {
+    int32_t left = qpc_step_budget_left(w), most = w->solver.iterations < left ? w->solver.iterations : left;
+    double tolerance = w->solver.tolerance * w->min_separation / t->h;
+    qpc_status st = qpc_position_solve(w, t->h, friction, most, tolerance, dv, report, err);
+    if (st == QPC_OK) count_solve(w->report, report);
+    w->rub.unmet = friction->count > 0 && report->outcome != QPC_OUTCOME_OPTIMAL; // unless the certificate finds that it is
+    return st;
 }
 
 /// Whether a row asks for what no free node can give: between things that are driven.
@@ -273,7 +284,7 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
     qpc_solver_report report;
-    qpc_solver_id id = t->gentle ? QPC_SOLVER_AUTO : w->solver.id; // the last attempt is not for comparing solvers
+    qpc_solver_id id = t->gentle ? QPC_SOLVER_AUTO : w->solver.id;
     qpc_solver_options options = options_of(w, t, id, start);
     qpc_friction friction = {0};
     w->rub.beta.count = w->rub.row.count = 0;
@@ -284,7 +295,10 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     qpc_status st = smooth ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
     if (st != QPC_OK) return st;
-    if (!out && friction.count > 0)
+    bool projects = w->solver.position_based && !t->gentle; // the last attempt is not for comparing solvers
+    if (!out && projects)
+        st = solve_positions(w, t, &friction, dv, &report, err);
+    else if (!out && friction.count > 0)
         st = solve_friction(w, id, &qp, &friction, &options, t->loose, dv, &report, &out, err);
     else if (!out)
         st = solve_rows(w, id, &qp, &options, dv, &report, &out, err);
@@ -323,7 +337,7 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     if (smooth && leaves_friction_out(w)) w->rub.unmet = true;
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
     // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
-    if ((t->stalled || report.outcome == QPC_OUTCOME_ITERATION_LIMIT) && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
+    if (!projects && (t->stalled || report.outcome == QPC_OUTCOME_ITERATION_LIMIT) && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;
     // Nor are hits collected of an answer that is none, between rows that left each other no more than a hair.
     if (t->relaxed && report.outcome != QPC_OUTCOME_OPTIMAL) t->last_pass = true;
     note_budget(w, t);

@@ -279,6 +279,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->relaxed = fmax(r->relaxed, fmax(t->relaxation, t->given));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
+    if (w->solver.position_based && certificate.stat > QPC_STAT_TOLERANCE) worsen(r, QPC_STEP_ITERATION_LIMIT); // sweeps tell nothing of it
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);

@@ -2,6 +2,8 @@
 /// itself is in step.c. Everything a step touches is allocated here, once.
 #include "engine/dynamics/factor.h"
 #include "engine/world/elastic.h"
+#include "engine/world/integrate.h"
+#include "engine/world/position.h"
 #include "engine/world/sheets.h"
 #include "engine/world/world.h"
 
@@ -88,7 +90,7 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
                     w->height_low,
                     w->height_high,
                     w->warm_h,
-                    (double)w->solver.id,
+                    (double)w->solver.id + (w->solver.position_based ? 100.0 + w->solver.iterations : 0.0),
                     (double)w->solver.newton,
                     (double)w->solver.passes,
                     (double)w->solver.halvings,
@@ -127,6 +129,7 @@ void qpc_world_destroy(qpc_world *w) {
     qpc_array_fini(&w->kept);
     qpc_array_fini(&w->bounce);
     qpc_linsys_fini(&w->inertia);
+    qpc_integrate_fini(w);
     qpc_rub_fini(&w->rub);
     qpc_hash64_destroy(w->hasher);
     void *arrays[] = {w->bodies,      w->x,           w->v,           w->mass,        w->force,       w->x1,
@@ -285,7 +288,7 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
         }
         w->any_limit = true;
     }
-    if (w->any_limit && w->integrator == QPC_IMPLICIT_EULER) {
+    if (w->any_limit && qpc_is_implicit(w)) {
         w->springs.least = w->spring_min;
         w->springs.most = w->spring_max;
     }
@@ -489,8 +492,10 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
     if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = qpc_sheets_make(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_position_check(w, &w->solver, "solver.name", err)) != QPC_OK) return st;
     if ((st = make_inertia(w, err)) != QPC_OK) return st;
     if ((st = make_floor(w, err)) != QPC_OK) return st;
+    if ((st = qpc_integrate_make(w, err)) != QPC_OK) return st;
     if ((st = make_detector(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_start_check(w, def->push_out, def->push_limit, report, err)) != QPC_OK) return st;
     begin_run(w);
@@ -527,6 +532,7 @@ size_t qpc_world_memory(const qpc_world *w) {
     size_t per_node = 15 * sizeof(double) + sizeof(int32_t);
     size_t rigid = (size_t)w->rigid_count * (sizeof *w->rigids + 2 * sizeof *w->pose + 6 * 8 * sizeof(double));
     size_t per_free = 21 * sizeof(double) + 12 * (size_t)(w->sys.bandwidth + 1) * sizeof(double);
+    if (w->plain != NULL) per_free += 9 * sizeof(double) + 1;
     size_t per_spring = 6 * sizeof(double) + 3 * sizeof(int32_t) + 1;
     int64_t entries;
     qpc_linsys_values(&w->sys, &entries);

@@ -159,6 +159,10 @@ struct qpc_world {
     int32_t warm_count, warm_capacity;
     double warm_h;          // the step length that they belong to
     qpc_hash64 *hasher;
+    // integrators other than Euler's (integrate.h), else NULL
+    uint8_t *plain;           // (free_count) the node ends at x + h (v + dv)
+    double *free_kick, *ahead; // (free_count x 3) rk4: change of v by forces; v at the end less the mean of the motion; m/s
+    double *between;          // (free_count x 3) rk4: positions of a stage; midpoint: where forces are linearised; m
     QPC_ARRAY(double) substates; // (k x (1 + 3 node_count)) times and positions inside the step that runs
 
     // state of the run
@@ -212,6 +216,10 @@ void qpc_motion_release(qpc_world *w);
 /// Largest distance between where something driven is and where its orders would have it, m.
 double qpc_motion_lag(const qpc_world *w);
 
+/// Forces are those of the end or the middle of a motion: K = M + h^2 H, and the energy promise (T3, T6).
+static inline bool qpc_is_implicit(const qpc_world *w) {
+    return w->integrator == QPC_IMPLICIT_EULER || w->integrator == QPC_IMPLICIT_MIDPOINT;
+}
 static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion >= QPC_DYNAMIC; }
 
 // ---- rigids.c: motion of rigid bodies (docs/theory-rigid.md, TR17 to TR21) ----

@@ -682,7 +682,7 @@ class Schema(unittest.TestCase):
 
     def test_the_server_knows_every_key_of_the_schema_and_no_other(self):
         """An unknown key is refused; so a scene with all keys of the schema at once must pass."""
-        numbers = {"solver": {"name": "active-set", "budget": 1000, "newton": 3, "passes": 5, "halvings": 2,
+        numbers = {"solver": {"name": "active-set", "budget": 1000, "iterations": 30, "newton": 3, "passes": 5, "halvings": 2,
                               "tolerance": 1e-7, "perturbation": -1, "reach": 1.2,
                               "recovery_speed": 0.1, "friction": "staggered", "friction_tolerance": 1e-6,
                               "impact": "sequential"},

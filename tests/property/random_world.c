@@ -339,10 +339,14 @@ static void head(text *t, random_source *r, random_world *w) {
         for (int k = 0; k < 3; k++) gravity[k] = random_real(r, -30, 30);
     say(t, "{\"dt\": %.17g", w->dt);
     say_vector(t, "gravity", gravity);
-    say(t, ", \"integrator\": \"%s\"", w->implicit ? "implicit-euler" : "symplectic-euler");
+    random_source side = {r->state ^ 0x9e3779b97f4a7c15}; // of its own: worlds are otherwise what they were without these
+    bool other = random_chance(&side, w->implicit ? 0.3 : 0.5), positions = other && w->implicit && random_chance(&side, 0.5);
+    const char *implicit = other && !positions ? "implicit-midpoint" : "implicit-euler";
+    say(t, ", \"integrator\": \"%s\"", w->implicit ? implicit : other ? "rk4" : "symplectic-euler");
     int name = random_chance(r, 0.6) ? 0 : random_int(r, 1, 3);
     if (name == 3 && w->nodes > 50) name = 2; // conjugate gradients are slow, and here for comparison only
-    say(t, ", \"solver\": {\"name\": \"%s\"", names[name]);
+    say(t, ", \"solver\": {\"name\": \"%s\"", positions ? "position-based" : names[name]);
+    w->implicit = w->implicit && !positions; // projections promise no energy
     bool bare = w->family == RANDOM_BARE;
     if (bare || random_chance(r, 0.1)) say(t, ", \"passes\": %d", bare ? 0 : random_int(r, 0, 3));
     if (bare || random_chance(r, 0.1)) say(t, ", \"halvings\": %d", bare ? 0 : random_int(r, 0, 5));
@@ -391,7 +395,7 @@ bool random_world_make(uint64_t seed, qpc_test_meshes *meshes, random_world *ret
     w.implicit = random_chance(r, 0.85);
     for (int i = 0; i < w.cables; i++) // symplectic Euler: dt w < 2, w^2 <= 4 k / m, and dt may change
         plan[i].steady = w.implicit ? 1e30 : 0.25 / (0.03 * 0.03);
-    head(&t, r, &w);
+    head(&t, r, &w); // what follows does not ask for w.implicit
     // Where the cables are: stacked along y, or as the family wants it.
     double y = 0.3 * w.size;
     for (int i = 0; i < w.cables; i++) {
