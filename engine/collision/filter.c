@@ -165,14 +165,7 @@ void qpc_filter_gather(const double *x0, const double *x1, const int32_t *nodes,
         qpc_filter_block *block = &ret_blocks[i / QPC_FILTER_LANES];
         for (int lane = 0; lane < QPC_FILTER_LANES; lane++) {
             const int32_t *node = nodes + 4 * (ptrdiff_t)(i + lane < count ? i + lane : count - 1);
-            for (int k = 0; k < 4; k++) {
-                const double *p = x0 + 3 * (ptrdiff_t)node[k], *q = x1 + 3 * (ptrdiff_t)node[k];
-                for (int d = 0; d < 3; d++) {
-                    block->x0[k][d][lane] = p[d];
-                    block->x1[k][d][lane] = q[d];
-                }
-            }
-            block->s[lane] = s;
+            qpc_filter_put_nodes(block, lane, x0, x1, node, s);
         }
     }
 }

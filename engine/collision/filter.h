@@ -13,6 +13,7 @@
 #include "base/vec.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { QPC_FILTER_LANES = 8 };
@@ -54,6 +55,19 @@ void qpc_filter_ee_by(qpc_filter_width width, const qpc_filter_block *blocks, in
 /// Writes one pair into a lane.
 void qpc_filter_put(qpc_filter_block *block, int lane, const qpc_vec3 x0[4], const qpc_vec3 x1[4],
                     double s);
+
+/// The same with points from arrays of positions, three doubles a node.
+static inline void qpc_filter_put_nodes(qpc_filter_block *block, int lane, const double *x0,
+                                        const double *x1, const int32_t node[4], double s) {
+    for (int k = 0; k < 4; k++) {
+        const double *p = x0 + 3 * (ptrdiff_t)node[k], *q = x1 + 3 * (ptrdiff_t)node[k];
+        for (int d = 0; d < 3; d++) {
+            block->x0[k][d][lane] = p[d];
+            block->x1[k][d][lane] = q[d];
+        }
+    }
+    block->s[lane] = s;
+}
 
 /// Fills blocks from arrays of positions, three doubles a node, the nodes of pair i being
 /// nodes[4 i] to nodes[4 i + 3], all with separation s. Lanes past count repeat the last pair.

@@ -134,21 +134,18 @@ static void walk_pairs(const walk *w, const qpc_pairs *pairs, bool vt, qpc_slice
     qpc_sheet_pair pair[CHUNK];
     qpc_filter_block block[BLOCKS];
     uint8_t open[BLOCKS];
-    memset(block, 0, sizeof block);
+    int32_t cleared = 0; // blocks that hold numbers: most lists fill few, and lanes past the end are read
     out->counts.candidates += (uint64_t)pairs->count;
     for (int32_t at = 0; at < pairs->count;) {
         int32_t n = 0;
         for (; n < CHUNK && at < pairs->count; at++) {
-            qpc_vec3 p[4], q[4];
             make_pair(w->det, pairs->data[at], vt, last, &pair[n]);
             if (w->purpose == GAP && pair[n].near_self) continue;
-            for (int k = 0; k < 4; k++) {
-                p[k] = qpc_node(w->x0, pair[n].node[k]);
-                q[k] = qpc_node(w->x1, pair[n].node[k]);
-            }
             double reach = w->purpose == GAP ? out->best : w->reach;
-            qpc_filter_put(&block[n / QPC_FILTER_LANES], n % QPC_FILTER_LANES, p, q,
-                           reach * pair[n].separation);
+            int32_t b = n / QPC_FILTER_LANES;
+            if (b == cleared) memset(&block[cleared++], 0, sizeof *block);
+            qpc_filter_put_nodes(&block[b], n % QPC_FILTER_LANES, w->x0, w->x1, pair[n].node,
+                                 reach * pair[n].separation);
             n++;
         }
         if (vt)
