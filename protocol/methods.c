@@ -289,7 +289,8 @@ static const qpc_field_spec state_results[] = {
       "Of the strain limits, one a spring, N, (springs): 0 where slack, above 0 at a maximum, below at a minimum."),
     M("conflicts", MAP,
       "What contradicted in that step, each pair and spring once, of the first 1,024 rows of the proof: kind (n) uint8 (0 "
-      "vertex-triangle, 1 edge-edge, 2 maximum and 3 minimum of strain), bodies (n, 2) and features (n, 2) int32 (of a strain limit: the body and "
+      "vertex-triangle, 1 edge-edge, 2 maximum and 3 minimum of strain, 4 a joint), bodies (n, 2) and features (n, 2) int32 (of a joint: a body and its place in constraints, "
+      "-1; of a strain limit: the body and "
       "its spring, -1), key (n) uint64."),
     M("diagnostics", MAP, "Every step field of that step."),
 };

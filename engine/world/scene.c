@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { MAX_NAME = 64, MAX_PATH = QPC_PATH_SIZE };
+enum { FIRST_JOINT = 2 }; // of the kinds of constraints; from there as qpc_joint_kind has them
 
 // Keys of each map, as docs/scene.md lists them.
 static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
@@ -27,7 +28,7 @@ static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
 static const char *const LIMIT_KEYS[] = {"kind", "body", "max", "min", NULL};
 static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts", "reactions", "substeps",
                                           "diagnostics", "full", "enabled",  NULL};
-static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
+static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", "attach", "ball", "hinge", "tendon", NULL};
 static const char *const STARTS[] = {"refuse", "push-out", NULL};
 static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", NULL};
 
@@ -341,7 +342,7 @@ static qpc_status hash_value(qpc_hash64 *h, const qpc_scene_def *def, const qpc_
         break;
     }
     case QPC_LIST: {
-        int inner = place == HASH_BODIES ? HASH_BODY : place == HASH_CONSTRAINTS ? HASH_CONSTRAINT : HASH_PLAIN;
+        int inner = place == HASH_BODIES ? HASH_BODY : place == HASH_CONSTRAINTS || place == HASH_CONSTRAINT ? HASH_CONSTRAINT : HASH_PLAIN;
         qpc_hash64_u64(h, 'l');
         qpc_hash64_u64(h, (uint64_t)v->list.count);
         for (int32_t i = 0; i < v->list.count; i++) {
@@ -359,7 +360,7 @@ static qpc_status hash_value(qpc_hash64 *h, const qpc_scene_def *def, const qpc_
         qpc_status st = QPC_OK;
         for (int32_t i = 0; i < v->map.count && st == QPC_OK; i++) {
             const qpc_value *key = &order[i]->key;
-            int inner = HASH_PLAIN;
+            int inner = place == HASH_CONSTRAINT ? HASH_CONSTRAINT : HASH_PLAIN; // points of joints name bodies too
             if (place == HASH_TOP) {
                 if (qpc_str_equal(key, "name") || qpc_str_equal(key, "record")) continue;
                 if (qpc_str_equal(key, "bodies")) inner = HASH_BODIES;
@@ -367,7 +368,7 @@ static qpc_status hash_value(qpc_hash64 *h, const qpc_scene_def *def, const qpc_
             }
             if (place == HASH_BODY && qpc_str_equal(key, "name")) continue;
             hash_text(h, key);
-            if (place == HASH_CONSTRAINT && qpc_str_equal(key, "body")) {
+            if (place == HASH_CONSTRAINT && (qpc_str_equal(key, "body") || qpc_str_equal(key, "other"))) {
                 int32_t body = 0;
                 st = qpc_scene_find_body(def, &order[i]->value, "constraints", &body, err);
                 hash_number(h, (double)body);
@@ -431,7 +432,8 @@ static qpc_status read_constraints(const qpc_value *list, qpc_scene_def *def, qp
         qpc_path_join(kind_path, path, "kind");
         if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map with a kind");
         qpc_status st = qpc_read_word(qpc_map_get(map, "kind"), kind_path, CONSTRAINT_KINDS, &kind, err);
-        if (st == QPC_OK) st = kind == 0 ? read_fixed(map, path, def, err) : read_limit(map, path, def, err);
+        if (st == QPC_OK && kind < FIRST_JOINT) st = kind == 0 ? read_fixed(map, path, def, err) : read_limit(map, path, def, err);
+        else if (st == QPC_OK) st = qpc_joint_def_read(map, path, (qpc_joint_kind)(kind - FIRST_JOINT), i, def, err);
         if (st != QPC_OK) return st;
     }
     return QPC_OK;
@@ -520,6 +522,8 @@ void qpc_scene_def_fini(qpc_scene_def *def) {
     qpc_array_fini(&def->bodies);
     qpc_array_fini(&def->fixed);
     qpc_array_fini(&def->limits);
+    qpc_array_fini(&def->joints);
+    qpc_array_fini(&def->points);
     qpc_free(def->materials);
     def->materials = NULL;
 }

@@ -2,6 +2,7 @@
 /// itself is in step.c. Everything a step touches is allocated here, once.
 #include "engine/dynamics/factor.h"
 #include "engine/world/elastic.h"
+#include "engine/world/joints.h"
 #include "engine/world/sheets.h"
 #include "engine/world/world.h"
 
@@ -139,6 +140,7 @@ void qpc_world_destroy(qpc_world *w) {
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_sheets_fini(w);
     qpc_softs_fini(w);
+    qpc_joints_fini(w);
     qpc_value_fini(&w->scene);
     qpc_free(w);
 }
@@ -486,6 +488,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = keep_laws(w, def->materials, err)) != QPC_OK) return st;
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_softs_make(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_joints_make(w, def, err)) != QPC_OK) return st;
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
     if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = qpc_sheets_make(w, def, err)) != QPC_OK) return st;
