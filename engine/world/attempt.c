@@ -9,6 +9,7 @@
 #include "engine/world/attempt.h"
 #include "engine/world/elastic.h"
 #include "engine/world/joints.h"
+#include "engine/world/loads.h"
 
 #include <string.h>
 
@@ -46,8 +47,9 @@ static void place_end(qpc_world *w, double h, const double *dv) {
 
 /// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
-    place_nodes(w, h, dv);
-    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true);
+    if (w->load_count > 0) place_end(w, h, dv); // springs between points of rigid bodies
+    else place_nodes(w, h, dv);
+    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true) + qpc_loads_dissipation(w, h, dv);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
         phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));
@@ -148,7 +150,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
-    bool bodies = w->free_count == 0 && w->rigid_count > 0; // nothing but rigid ones: M stands, and rows are all that can change
+    bool bodies = w->free_count == 0 && w->rigid_count > 0 && w->load_count == 0; // nothing but rigid ones: M stands, and rows are all that can change
     t->loose = corrections(w) > 0 && w->integrator == QPC_IMPLICIT_EULER && !bodies; // a QP follows
     if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
     t->loose = false;

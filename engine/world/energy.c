@@ -1,6 +1,7 @@
 /// Work of the orders given to a world, reactions of fixed nodes, and the energy test (T6).
 #include "engine/world/attempt.h"
 #include "engine/world/joints.h"
+#include "engine/world/loads.h"
 
 static const double ABSURD_SPEED = 10.0;  // times the fastest thing that explains it
 static const double LEAST_ENERGY = 1e-12; // J, of a scale
@@ -59,6 +60,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                 v3_store(w->reactions + 3 * w->pin_of[node], v3_madd(v3_load(w->reactions + 3 * w->pin_of[node]), -c->weight[k], impulse));
         }
     }
+    qpc_loads_add_work(w, t);
     const qpc_rows *rows = &w->rows;
     for (int32_t i = 0; i < rows->m; i++) {
         double lambda = rows->lambda[i];

@@ -22,6 +22,11 @@ typedef struct qpc_joint {
 } qpc_joint;
 
 // ---- joints_create.c ----
+/// Room for the points and rows of a joint, and its points; the arrays belong to it.
+qpc_status qpc_joint_reserve(qpc_joint *joint, int32_t count, int32_t rows, qpc_error *err);
+qpc_status qpc_joint_make_points(const qpc_world *w, qpc_joint *joint, const qpc_point_def *points, int32_t count, const char *where,
+                                 qpc_error *err);
+void qpc_joint_fini(qpc_joint *joint);
 qpc_status qpc_joints_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err);
 void qpc_joints_fini(qpc_world *w);
 /// The first body of a joint that moves freely.

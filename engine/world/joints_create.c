@@ -112,6 +112,38 @@ static double lever(const qpc_world *w, const qpc_joint *joint) {
     return reach;
 }
 
+qpc_status qpc_joint_reserve(qpc_joint *joint, int32_t count, int32_t rows, qpc_error *err) {
+    size_t n = (size_t)count;
+    joint->rows = rows;
+    joint->count = count;
+    joint->point = qpc_calloc(n, sizeof *joint->point);
+    joint->body = qpc_calloc(n, sizeof *joint->body);
+    joint->place = qpc_calloc(n, sizeof *joint->place);
+    joint->along = qpc_calloc(n * (size_t)rows + 1, sizeof *joint->along);
+    joint->aim = qpc_calloc((size_t)rows + 1, sizeof *joint->aim);
+    if (joint->point == NULL || joint->body == NULL || joint->place == NULL || joint->along == NULL || joint->aim == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for a joint of %d points", count);
+    return QPC_OK;
+}
+
+qpc_status qpc_joint_make_points(const qpc_world *w, qpc_joint *joint, const qpc_point_def *points, int32_t count, const char *where,
+                                 qpc_error *err) {
+    bool any = false;
+    for (int32_t order = 0; order < count; order++) {
+        // {body} alone is where the other point is, whichever comes first.
+        int32_t p = count == 2 && !points[0].placed && points[0].node < 0 ? 1 - order : order;
+        const qpc_point_def *point = &points[p];
+        if (order == 0 && !point->placed && point->node < 0)
+            return qpc_fail_at(err, QPC_ERR_INVALID, where, "one of its points needs a node or a place (at)");
+        qpc_vec3 at = point->placed || order == 0 ? point->at : qpc_joint_place(joint, count == 2 ? 1 - p : 0, w->x);
+        qpc_status st = make_point(w, joint, p, point->body, point->node, at, where, err);
+        if (st != QPC_OK) return st;
+        any = any || is_free(w, joint, p);
+    }
+    if (!any) return qpc_fail_at(err, QPC_ERR_INVALID, where, "nothing that it holds can move: fixed nodes, kinematic and static bodies");
+    return QPC_OK;
+}
+
 static qpc_status make(qpc_world *w, const qpc_scene_def *def, int32_t index, qpc_error *err) {
     const qpc_joint_def *from = &def->joints.data[index];
     qpc_joint *joint = &w->joints[index];
@@ -120,31 +152,11 @@ static qpc_status make(qpc_world *w, const qpc_scene_def *def, int32_t index, qp
     joint->kind = from->kind;
     joint->length = from->length;
     joint->equal = from->equal;
-    joint->rows = from->kind == QPC_JOINT_TENDON ? 1 : from->kind == QPC_JOINT_HINGE ? QPC_JOINT_MOST_ROWS : 3;
-    joint->count = from->count + (from->kind == QPC_JOINT_HINGE ? 2 : 0);
-    size_t n = (size_t)joint->count;
-    joint->point = qpc_calloc(n, sizeof *joint->point);
-    joint->body = qpc_calloc(n, sizeof *joint->body);
-    joint->place = qpc_calloc(n, sizeof *joint->place);
-    joint->along = qpc_calloc(n * (size_t)joint->rows, sizeof *joint->along);
-    joint->aim = qpc_calloc((size_t)joint->rows, sizeof *joint->aim);
-    if (joint->point == NULL || joint->body == NULL || joint->place == NULL || joint->along == NULL || joint->aim == NULL)
-        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for a joint of %d points", joint->count);
     w->joint_info[index] = (qpc_joint_info){.kind = from->kind, .constraint = from->constraint};
-    qpc_status st = QPC_OK;
-    bool any = false;
+    int32_t rows = from->kind == QPC_JOINT_TENDON ? 1 : from->kind == QPC_JOINT_HINGE ? QPC_JOINT_MOST_ROWS : 3;
     const qpc_point_def *points = def->points.data + from->first;
-    for (int32_t order = 0; order < from->count && st == QPC_OK; order++) {
-        // {body} alone is where the other point is, whichever comes first.
-        int32_t p = from->count == 2 && !points[0].placed && points[0].node < 0 ? 1 - order : order;
-        const qpc_point_def *point = &points[p];
-        if (order == 0 && !point->placed && point->node < 0)
-            return qpc_fail_at(err, QPC_ERR_INVALID, where, "one of its points needs a node or a place (at)");
-        qpc_vec3 at = point->placed || order == 0 ? point->at : qpc_joint_place(joint, from->count == 2 ? 1 - p : 0, w->x);
-        st = make_point(w, joint, p, point->body, point->node, at, where, err);
-        any = any || (st == QPC_OK && is_free(w, joint, p));
-    }
-    if (st == QPC_OK && !any) st = qpc_fail_at(err, QPC_ERR_INVALID, where, "nothing that it holds can move: fixed nodes, kinematic and static bodies");
+    qpc_status st = qpc_joint_reserve(joint, from->count + (from->kind == QPC_JOINT_HINGE ? 2 : 0), rows, err);
+    if (st == QPC_OK) st = qpc_joint_make_points(w, joint, points, from->count, where, err);
     for (int32_t p = 2; p < 4 && from->kind == QPC_JOINT_HINGE && st == QPC_OK; p++) {
         qpc_vec3 at = v3_madd(points[0].at, lever(w, joint), from->axis);
         st = make_point(w, joint, p, points[p - 2].body, -1, at, where, err);
@@ -165,15 +177,16 @@ qpc_status qpc_joints_make(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     return st;
 }
 
+void qpc_joint_fini(qpc_joint *joint) {
+    qpc_free(joint->point);
+    qpc_free(joint->body);
+    qpc_free(joint->place);
+    qpc_free(joint->along);
+    qpc_free(joint->aim);
+}
+
 void qpc_joints_fini(qpc_world *w) {
-    for (int32_t i = 0; i < w->joint_count; i++) {
-        qpc_joint *joint = &w->joints[i];
-        qpc_free(joint->point);
-        qpc_free(joint->body);
-        qpc_free(joint->place);
-        qpc_free(joint->along);
-        qpc_free(joint->aim);
-    }
+    for (int32_t i = 0; i < w->joint_count; i++) qpc_joint_fini(&w->joints[i]);
     qpc_free(w->joints);
     qpc_free(w->joint_info);
 }

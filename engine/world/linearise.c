@@ -2,6 +2,7 @@
 /// and multipliers carried from one solve to the next by the keys of rows.
 #include "engine/world/attempt.h"
 #include "engine/world/elastic.h"
+#include "engine/world/loads.h"
 
 #include <string.h>
 
@@ -104,6 +105,7 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
     }
     qpc_rigid_add_masses(w, w->pose, &w->sys);
     qpc_rigid_add_loads(w, h, w->b);
+    qpc_loads_linearise(w, h, x, u, sign);
     eliminate_pins(w);
     qpc_lap(&t, &w->report->ns_assemble);
 }

@@ -18,7 +18,7 @@ enum { FIRST_JOINT = 2 }; // of the kinds of constraints; from there as qpc_join
 // Keys of each map, as docs/scene.md lists them.
 static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
                                          "bodies", "constraints", "record",  "start",
-                                         "start_push_limit", "contacts", NULL};
+                                         "start_push_limit", "contacts", "loads", NULL};
 static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "budget", "tolerance",
                                           "perturbation", "reach",  "recovery_speed", "friction", "friction_tolerance",
                                           "impact", NULL};
@@ -364,7 +364,7 @@ static qpc_status hash_value(qpc_hash64 *h, const qpc_scene_def *def, const qpc_
             if (place == HASH_TOP) {
                 if (qpc_str_equal(key, "name") || qpc_str_equal(key, "record")) continue;
                 if (qpc_str_equal(key, "bodies")) inner = HASH_BODIES;
-                if (qpc_str_equal(key, "constraints")) inner = HASH_CONSTRAINTS;
+                if (qpc_str_equal(key, "constraints") || qpc_str_equal(key, "loads")) inner = HASH_CONSTRAINTS;
             }
             if (place == HASH_BODY && qpc_str_equal(key, "name")) continue;
             hash_text(h, key);
@@ -503,6 +503,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     if ((st = read_bodies(qpc_map_get(scene, "bodies"), env, def, err)) != QPC_OK) return st;
     if ((st = read_materials(qpc_map_get(scene, "contacts"), def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "constraints")) != NULL && (st = read_constraints(v, def, err)) != QPC_OK) return st;
+    if ((v = qpc_map_get(scene, "loads")) != NULL && (st = qpc_load_defs_read(v, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "record")) != NULL && (st = check_record(v, err)) != QPC_OK) return st;
     warn_about(def, report);
     return hash_scene(scene, def, err);
@@ -524,6 +525,7 @@ void qpc_scene_def_fini(qpc_scene_def *def) {
     qpc_array_fini(&def->limits);
     qpc_array_fini(&def->joints);
     qpc_array_fini(&def->points);
+    qpc_array_fini(&def->loads);
     qpc_free(def->materials);
     def->materials = NULL;
 }

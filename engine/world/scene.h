@@ -87,6 +87,18 @@ typedef struct qpc_joint_def {
     bool equal;           // tendon: no shorter either
 } qpc_joint_def;
 
+typedef enum qpc_load_kind { QPC_LOAD_SPRING, QPC_LOAD_DRAG } qpc_load_kind;
+typedef struct qpc_load_def {
+    qpc_load_kind kind;
+    int32_t index;      // place in the list
+    int32_t first;      // spring: of its two points
+    int32_t body;       // drag; -1: everything
+    double stiffness;   // N/m
+    double rest_length; // m, < 0: as at the start
+    double damping;     // N s/m, of a spring along itself; of drag on each node, on the centre of a rigid body
+    double per_mass;    // drag, 1/s
+} qpc_load_def;
+
 typedef struct qpc_scene_def {
     double dt;
     qpc_vec3 gravity;
@@ -99,6 +111,7 @@ typedef struct qpc_scene_def {
     QPC_ARRAY(qpc_limit_def) limits;
     QPC_ARRAY(qpc_joint_def) joints;
     QPC_ARRAY(qpc_point_def) points;
+    QPC_ARRAY(qpc_load_def) loads;
     qpc_material_table *materials;
     uint64_t hash; // XXH3-64 of the canonical scene
 } qpc_scene_def;

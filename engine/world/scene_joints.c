@@ -1,4 +1,4 @@
-/// Reading joints: attachments, ball joints, hinges and tendons among the constraints of a scene (docs/scene.md).
+/// Reading joints (attachments, ball joints, hinges and tendons among the constraints of a scene) and loads (docs/scene.md).
 #include "engine/world/scene_read.h"
 
 #include "engine/solver/rows.h"
@@ -13,7 +13,6 @@ static const char *const POINT_KEYS[] = {"body", "node", "at", NULL};
 
 static qpc_status push_point(qpc_scene_def *def, qpc_point_def point, const char *where, qpc_error *err) {
     if (!qpc_array_push(&def->points, point)) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
-    def->joints.data[def->joints.count - 1].count++;
     return QPC_OK;
 }
 
@@ -109,8 +108,74 @@ qpc_status qpc_joint_def_read(const qpc_value *map, const char *where, qpc_joint
     if ((v = qpc_map_get(map, "length")) != NULL && (st = qpc_read_positive(v, path, &joint.length, err)) != QPC_OK) return st;
     qpc_path_join(path, where, "equal");
     if ((v = qpc_map_get(map, "equal")) != NULL && (st = qpc_read_bool(v, path, &joint.equal, err)) != QPC_OK) return st;
-    if (!qpc_array_push(&def->joints, joint)) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
-    if (kind == QPC_JOINT_BALL || kind == QPC_JOINT_HINGE) return read_pair(map, where, def, err);
     qpc_path_join(path, where, "points");
-    return read_points(qpc_map_get(map, "points"), path, 2, kind == QPC_JOINT_TENDON ? QPC_ROW_POINTS : 2, def, err);
+    if (kind == QPC_JOINT_BALL || kind == QPC_JOINT_HINGE) st = read_pair(map, where, def, err);
+    else st = read_points(qpc_map_get(map, "points"), path, 2, kind == QPC_JOINT_TENDON ? QPC_ROW_POINTS : 2, def, err);
+    if (st != QPC_OK) return st;
+    joint.count = def->points.count - joint.first;
+    if (!qpc_array_push(&def->joints, joint)) return qpc_fail_at(err, QPC_ERR_MEMORY, where, "no memory");
+    return QPC_OK;
+}
+
+// ---- loads ----
+
+static const char *const LOAD_KINDS[] = {"spring", "drag", NULL};
+static const char *const SPRING_KEYS[] = {"kind", "points", "stiffness", "rest_length", "damping", NULL};
+static const char *const DRAG_KEYS[] = {"kind", "body", "per_mass", "coefficient", NULL};
+
+/// A number from 0, if it is there.
+static qpc_status read_from_zero(const qpc_value *map, const char *where, const char *key, double *ret, qpc_error *err) {
+    char path[QPC_PATH_SIZE];
+    const qpc_value *v = qpc_map_get(map, key);
+    qpc_path_join(path, where, key);
+    return v != NULL ? qpc_read_real(v, path, 0.0, QPC_SCENE_MAX_NUMBER, ret, err) : QPC_OK;
+}
+
+static qpc_status read_spring(const qpc_value *map, const char *where, qpc_load_def *load, qpc_scene_def *def, qpc_error *err) {
+    char path[QPC_PATH_SIZE];
+    qpc_status st = qpc_map_check_keys(map, where, SPRING_KEYS, err);
+    load->rest_length = -1.0;
+    if (st == QPC_OK) st = read_from_zero(map, where, "stiffness", &load->stiffness, err);
+    if (st == QPC_OK) st = read_from_zero(map, where, "damping", &load->damping, err);
+    if (st == QPC_OK) st = read_from_zero(map, where, "rest_length", &load->rest_length, err);
+    if (st == QPC_OK && load->stiffness == 0.0 && load->damping == 0.0)
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give stiffness, damping or both, greater than 0");
+    qpc_path_join(path, where, "points");
+    return st == QPC_OK ? read_points(qpc_map_get(map, "points"), path, 2, 2, def, err) : st;
+}
+
+static qpc_status read_drag(const qpc_value *map, const char *where, qpc_load_def *load, const qpc_scene_def *def, qpc_error *err) {
+    char path[QPC_PATH_SIZE];
+    const qpc_value *v;
+    qpc_status st = qpc_map_check_keys(map, where, DRAG_KEYS, err);
+    if (st != QPC_OK) return st;
+    qpc_path_join(path, where, "body");
+    load->body = -1;
+    if ((v = qpc_map_get(map, "body")) != NULL && (st = qpc_scene_find_body(def, v, path, &load->body, err)) != QPC_OK) return st;
+    qpc_motion_kind motion = load->body >= 0 ? def->bodies.data[load->body].motion : QPC_DYNAMIC;
+    if (motion != QPC_DYNAMIC && motion != QPC_RIGID)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "drag is for bodies that forces move");
+    if ((qpc_map_get(map, "per_mass") != NULL) == (qpc_map_get(map, "coefficient") != NULL))
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give one of per_mass (1/s) and coefficient (N s/m)");
+    st = read_from_zero(map, where, "per_mass", &load->per_mass, err);
+    return st == QPC_OK ? read_from_zero(map, where, "coefficient", &load->damping, err) : st;
+}
+
+qpc_status qpc_load_defs_read(const qpc_value *list, qpc_scene_def *def, qpc_error *err) {
+    char path[QPC_PATH_SIZE], kind_path[QPC_PATH_SIZE];
+    if (list->kind != QPC_LIST) return qpc_fail_at(err, QPC_ERR_INVALID, "loads", "wanted a list");
+    for (int32_t i = 0; i < list->list.count; i++) {
+        const qpc_value *map = &list->list.items[i];
+        qpc_load_def load = {.index = i, .first = def->points.count};
+        int32_t kind;
+        (void)snprintf(path, sizeof path, "loads[%d]", i);
+        qpc_path_join(kind_path, path, "kind");
+        if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map with a kind");
+        qpc_status st = qpc_read_word(qpc_map_get(map, "kind"), kind_path, LOAD_KINDS, &kind, err);
+        if (st == QPC_OK) st = kind == QPC_LOAD_SPRING ? read_spring(map, path, &load, def, err) : read_drag(map, path, &load, def, err);
+        if (st != QPC_OK) return st;
+        load.kind = (qpc_load_kind)kind;
+        if (!qpc_array_push(&def->loads, load)) return qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");
+    }
+    return QPC_OK;
 }

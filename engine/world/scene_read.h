@@ -17,6 +17,8 @@ qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_
 /// A constraint of that kind at place `index` of the list.
 qpc_status qpc_joint_def_read(const qpc_value *map, const char *where, qpc_joint_kind kind, int32_t index, qpc_scene_def *def,
                               qpc_error *err);
+/// The list `loads`.
+qpc_status qpc_load_defs_read(const qpc_value *list, qpc_scene_def *def, qpc_error *err);
 void qpc_body_def_fini(qpc_body_def *body);
 
 #endif

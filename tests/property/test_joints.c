@@ -183,6 +183,86 @@ static void a_kinematic_body_that_pulls_does_the_work_that_lifts(void **state) {
     simulation_end(&sim);
 }
 
+// ---- loads ----
+
+static void a_damped_spring_steps_as_backward_euler_does(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0, x = 0.05, v = 1.5, m = 0.7, k = 400, c = 6, h = 0.01;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [{'kind': 'cable', 'nodes': [[1.05, 0, 0]], 'mass': 0.7, 'radius': 0.01,"
+                           "'velocity': [1.5, 0, 0]}], 'loads': [{'kind': 'spring', 'points': [{'body': 0, 'node': 0}, {'at': [0, 0, 0]}],"
+                           "'stiffness': 400, 'damping': 6, 'rest_length': 1}]}");
+    run(&sim, 40, &gap);
+    for (int i = 0; i < 40; i++) {
+        v = (m * v - h * k * x) / (m + h * c + h * h * k);
+        x += h * v;
+    }
+    assert_near(simulation_x(&sim, 0)[0] - 1, x, 1e-12);
+    assert_near(simulation_v(&sim, 0)[0], v, 1e-11);
+    simulation_end(&sim);
+}
+
+static void a_stiff_spring_between_a_cable_and_a_box_swings_about_their_centre(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    // 2 kg and 1 kg, 0.4 m apart, pulled 0.1 m: no force but the spring's, along their line; h omega small
+    simulation_start(&sim, "{'dt': 0.0001, 'gravity': [0, 0, 0], 'bodies': [{'kind': 'cable', 'nodes': [[-0.4, 0, 0], [-0.4, 0.5, 0]], 'mass': [2, 1e-9], 'stiffness': 1e-6, 'radius': 0.01},"
+                           CUBE "'position': [0, 0, 0]}], 'loads': [{'kind': 'spring', 'points': [{'body': 0, 'node': 0}, {'body': 1, 'at': [0, 0, 0]}],"
+                           "'stiffness': 50, 'rest_length': 0.3}]}");
+    double omega = sqrt(50 * (1.0 / 2 + 1)), time = acos(-1.0) / omega;
+    run(&sim, (int)(time / 0.0001 + 0.5), &gap); // half a period
+    assert_near(pose(&sim, 0 + 1)->x.x, -2.0 / 3 * 0.2, 1e-3);
+    assert_near(2 * simulation_x(&sim, 0)[0] + pose(&sim, 1)->x.x, -0.8, 1e-9);
+    simulation_end(&sim);
+}
+
+static void a_spring_turns_the_box_that_it_pulls_at_and_ends_in_line(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" CUBE "'position': [0, 0, 0]}], 'loads': [{'kind': 'spring', 'points': [{'body': 0, 'at': [0.04, 0.04, 0.01]},"
+                           "{'at': [0.04, 0.54, 0.01]}], 'stiffness': 1000, 'damping': 20}, {'kind': 'drag', 'body': 0, 'per_mass': 3}]}");
+    run(&sim, 1500, &gap);
+    // hangs at length 0.5 + m g / k with its centre below the point
+    assert_near(pose(&sim, 0)->x.y, 0.54 - 0.5 - 9.81 / 1000 - sqrt(0.04 * 0.04 * 2 + 0.01 * 0.01), 1e-4);
+    assert_near(pose(&sim, 0)->x.x, 0.04, 1e-3);
+    simulation_end(&sim);
+}
+
+static void drag_lets_fall_at_the_speed_where_it_balances_the_weight(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0, v = 0, w = 5;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" CUBE "'position': [0, 0, 0], 'angular_velocity': [0, 0, 5]}, " WEIGHT(3, 0, 2) "], 'loads': ["
+                           "{'kind': 'drag', 'per_mass': 2}, {'kind': 'drag', 'body': 1, 'coefficient': 3}]}");
+    run(&sim, 50, &gap);
+    double fall = 0;
+    for (int i = 0; i < 50; i++) {
+        v = (v - 0.01 * 9.81) / (1 + 0.01 * 2);
+        fall = (fall - 0.01 * 9.81) / (1 + 0.01 * (2 + 3.0 / 2));
+        w /= 1 + 0.01 * 2;
+    }
+    assert_near(pose(&sim, 0)->v.y, v, 1e-12);
+    assert_near(pose(&sim, 0)->w.z, w, 1e-12);
+    assert_near(simulation_v(&sim, 0)[1], fall, 1e-12);
+    simulation_end(&sim);
+}
+
+static void a_spring_on_a_fixed_node_is_in_its_reaction(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.1, 'bodies': [{'kind': 'cable', 'nodes': [[0, 0, 0], [1, 0, 0]], 'mass': 0.5, 'stiffness': 1e-9, 'radius': 0.01}, " WEIGHT(0, -1, 2) "],"
+                           "'constraints': [{'kind': 'fixed', 'body': 0, 'nodes': [0]}],"
+                           "'loads': [{'kind': 'spring', 'points': [{'body': 0, 'node': 0}, {'body': 1, 'node': 0}], 'stiffness': 1000, 'damping': 50}]}");
+    run(&sim, 100, &gap);
+    int32_t count;
+    const int32_t *node;
+    assert_near(qpc_world_reactions(sim.w.world, &node, &count)[1], 2.5 * 9.81, 1e-5);
+    simulation_end(&sim);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pendulum_of_a_ball_joint_stays_on_its_point),
@@ -195,6 +275,11 @@ int main(void) {
         cmocka_unit_test(a_tendon_is_slack_until_it_is_as_long_as_that),
         cmocka_unit_test(joints_that_contradict_are_relaxed_and_named),
         cmocka_unit_test(a_kinematic_body_that_pulls_does_the_work_that_lifts),
+        cmocka_unit_test(a_damped_spring_steps_as_backward_euler_does),
+        cmocka_unit_test(a_stiff_spring_between_a_cable_and_a_box_swings_about_their_centre),
+        cmocka_unit_test(a_spring_turns_the_box_that_it_pulls_at_and_ends_in_line),
+        cmocka_unit_test(drag_lets_fall_at_the_speed_where_it_balances_the_weight),
+        cmocka_unit_test(a_spring_on_a_fixed_node_is_in_its_reaction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

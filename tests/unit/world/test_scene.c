@@ -74,6 +74,24 @@ static void joints_that_make_no_sense_are_refused_by_place(void **state) {
 #undef PLATE
 }
 
+static void loads_that_make_no_sense_are_refused_by_place(void **state) {
+    (void)state;
+#define WITH(load) "{'bodies':[" CABLE "," FLOOR "],'loads':[" load "]}"
+#define ENDS "'points':[{'body':'c','node':0},{'at':[0,3,0]}]"
+    refused(WITH("{'kind':'sprin'}"), QPC_ERR_INVALID, "spring");
+    refused(WITH("{'kind':'spring'," ENDS "}"), QPC_ERR_INVALID, "loads[0]: give stiffness, damping or both");
+    refused(WITH("{'kind':'spring'," ENDS ",'stiffness':-1}"), QPC_ERR_INVALID, "loads[0].stiffness");
+    refused(WITH("{'kind':'spring'," ENDS ",'damping':-1}"), QPC_ERR_INVALID, "loads[0].damping");
+    refused(WITH("{'kind':'spring','points':[{'body':'c','node':0}],'stiffness':1}"), QPC_ERR_INVALID, "loads[0].points");
+    refused(WITH("{'kind':'spring','points':[{'body':'c','node':0},{'at':[0,1,0]}],'stiffness':1}"), QPC_ERR_INVALID, "at one place");
+    refused(WITH("{'kind':'drag','body':'floor','per_mass':1}"), QPC_ERR_INVALID, "loads[0].body");
+    refused(WITH("{'kind':'drag','body':'d','per_mass':1}"), QPC_ERR_INVALID, "no body is called");
+    refused(WITH("{'kind':'drag'}"), QPC_ERR_INVALID, "per_mass (1/s) and coefficient");
+    refused(WITH("{'kind':'drag','per_mass':-1}"), QPC_ERR_INVALID, "loads[0].per_mass");
+#undef ENDS
+#undef WITH
+}
+
 static void numbers_out_of_range_are_refused_by_place(void **state) {
     (void)state;
     refused("{'bodies':[" CABLE "],'dt':0}", QPC_ERR_INVALID, "dt");
@@ -366,6 +384,7 @@ int main(void) {
         cmocka_unit_test(unknown_keys_name_the_nearest_known_one),
         cmocka_unit_test(numbers_out_of_range_are_refused_by_place),
         cmocka_unit_test(joints_that_make_no_sense_are_refused_by_place),
+        cmocka_unit_test(loads_that_make_no_sense_are_refused_by_place),
         cmocka_unit_test(laws_of_contacts_are_read_by_pair),
         cmocka_unit_test(a_node_may_be_fixed_under_two_names),
         cmocka_unit_test(values_that_are_not_finite_are_refused),
