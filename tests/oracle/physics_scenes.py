@@ -207,6 +207,23 @@ def linear_drag(s, stage):
             ("terminal velocity", last.v[0, 2])]
 
 
+def atwood(s, stage):
+    """Two particles on a tendon over two points of the world 1 m apart, high above."""
+    places = [[0.0, 0, 0], [1.0, 0, 0]]
+    points = [{"body": "m1", "node": 0}, {"at": [0, 0, 10]}, {"at": [1, 0, 10]}, {"body": "m2", "node": 0}]
+    world = stage.world([cable([x], m, 0.01, name) for x, m, name in zip(places, [s["m1_kg"], s["m2_kg"]], ["m1", "m2"])],
+                        s["dt_s"], (0, 0, -s["gravity_m_s2"]), constraints=[{"kind": "tendon", "points": points}])
+    tension, speed = [], [0.0]
+    for _ in range(s["steps"]):
+        world.step()
+        speed.append(-world.v[0, 2])
+        tension.append(world.state("joints")["tension"][0])
+    acceleration = np.diff(speed) / s["dt_s"]
+    worst = int(np.abs(np.array(tension) - tension[0]).argmax())
+    return [("acceleration of m1", acceleration[worst]), ("cable tension", tension[worst]), ("force on the pulley axle", 2 * tension[worst]),
+            ("drop of m1 after n steps", -world.x[0, 2]), ("drop of m1 in the continuum", -world.x[0, 2])]
+
+
 def double_pendulum(s, stage):
     g, dt = s["gravity_m_s2"], s["dt_s"]
     world = hung(stage, [math.radians(a) for a in s["angles0_deg"]], s["masses_kg"], s["lengths_m"], g, dt,
@@ -727,7 +744,7 @@ KINDS = {
     "cloth_strip": cloth_strip,
     "free_fall": free_fall, "projectile": projectile, "spring": spring, "spring_continuum": spring_continuum,
     "two_particle_spring": two_particle_spring, "chain_modes": chain_modes,
-    "damped_spring": damped_spring, "linear_drag": linear_drag,
+    "atwood": atwood, "damped_spring": damped_spring, "linear_drag": linear_drag,
     "double_pendulum": double_pendulum, "catenary": catenary, "elastic_catenary": elastic_catenary,
     "catenary_chain": catenary_chain, "hanging_cable": hanging_cable, "strain_limit_static": strain_limit_static,
     "incline_stick": incline_stick, "incline_slip": incline_slip, "stopping": stopping, "bouncing": bouncing,
