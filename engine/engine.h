@@ -82,6 +82,8 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, rows, "1", "rows of the last QP")                                                         \
     X(I, active, "1", "rows held at their bound")                                                  \
     X(I, strain_rows, "1", "rows of strain limits")                                                \
+    X(I, joint_rows, "1", "rows of attachments, ball joints, hinges and tendons")                 \
+    X(R, joint_gap, "m", "largest distance of points that a joint holds together, or of a tendon past its length, at the end of the step") \
     X(I, active_hash, "1", "hash of the sorted keys of the active rows")                           \
     X(I, qps, "1", "QPs solved in the step")                                                       \
     X(I, solver_iterations, "1", "iterations of QPs, friction and impacts, changes of sets apart")  \
@@ -211,6 +213,18 @@ const double *qpc_world_reactions(const qpc_world *world, const int32_t **ret_no
                                   int32_t *ret_count);
 /// Forces of strain limits over the last step, N >= 0, one a spring (0: slack); sign of a maximum.
 const double *qpc_world_limit_forces(const qpc_world *world, int32_t *ret_count);
+/// Joints, in the order of `constraints`, and their forces over the last step.
+typedef enum qpc_joint_kind { QPC_JOINT_ATTACH, QPC_JOINT_BALL, QPC_JOINT_HINGE, QPC_JOINT_TENDON } qpc_joint_kind;
+typedef struct qpc_joint_info {
+    qpc_joint_kind kind;
+    int32_t constraint;  // place in `constraints` of the scene
+    double position[3];  // of its first point, m
+    double force[3];     // on its first point, N
+    double torque[3];    // of a hinge, on its first body about position, N m
+    double tension;      // of a tendon, N; else |force|
+    double gap;          // how far its points are apart, a tendon longer than allowed (not kept in length: if it is), m
+} qpc_joint_info;
+const qpc_joint_info *qpc_world_joints(const qpc_world *world, int32_t *ret_count);
 /// What contradicted in the last step: the pairs and springs behind the first 1,024 rows of the proof (`conflicts` of the report
 /// says how many rows), each once, by its first row. Every one of the rows is needed for the contradiction. They were relaxed, or
 /// the motion held back.
@@ -219,10 +233,12 @@ typedef enum qpc_conflict_kind { // on the wire: the order never changes
     QPC_CONFLICT_EDGE_EDGE,
     QPC_CONFLICT_STRAIN_MAX,
     QPC_CONFLICT_STRAIN_MIN,
+    QPC_CONFLICT_JOINT,
 } qpc_conflict_kind;
 typedef struct qpc_conflict_info {
     int32_t kind;                // qpc_conflict_kind
-    int32_t body[2], feature[2]; // of a contact as above; of a strain limit the body and its spring, -1
+    int32_t body[2], feature[2]; // of a contact as above; of a strain limit the body and its spring, -1; of a joint
+                                 // its first body that moves freely and its place in `constraints`, -1
     uint64_t key;
 } qpc_conflict_info;
 const qpc_conflict_info *qpc_world_conflicts(const qpc_world *world, int32_t *ret_count);

@@ -272,7 +272,7 @@ static const qpc_field_spec state_params[] = {
     WORLD_PARAM,
     P("fields", LIST, 0, 0,
       "Which of \"positions\", \"velocities\", \"tensions\", \"contacts\", \"reactions\", "
-      "\"limit_forces\", \"conflicts\", \"diagnostics\"; default [\"positions\"]."),
+      "\"limit_forces\", \"conflicts\", \"joints\", \"diagnostics\"; default [\"positions\"]."),
     PRECISION_PARAM,
     P("body", ANY, 0, 0, "Only the nodes of this body, by name or index; default all."),
 };
@@ -289,8 +289,13 @@ static const qpc_field_spec state_results[] = {
       "Of the strain limits, one a spring, N, (springs): 0 where slack, above 0 at a maximum, below at a minimum."),
     M("conflicts", MAP,
       "What contradicted in that step, each pair and spring once, of the first 1,024 rows of the proof: kind (n) uint8 (0 "
-      "vertex-triangle, 1 edge-edge, 2 maximum and 3 minimum of strain), bodies (n, 2) and features (n, 2) int32 (of a strain limit: the body and "
+      "vertex-triangle, 1 edge-edge, 2 maximum and 3 minimum of strain, 4 a joint), bodies (n, 2) and features (n, 2) int32 (of a joint: a body and its place in constraints, "
+      "-1; of a strain limit: the body and "
       "its spring, -1), key (n) uint64."),
+    M("joints", MAP,
+      "Attachments, ball joints, hinges and tendons over the last step: constraint (j) int32 (its place in constraints), k"
+      "ind (j) uint8 (0 attach, 1 ball, 2 hinge, 3 tendon), position (j, 3) m of its first point, force (j, 3) N on that point,"
+      " torque (j, 3) N m (of a hinge, on its first body about position), tension (j) N (of a tendon; else the size of force), gap (j) m."),
     M("diagnostics", MAP, "Every step field of that step."),
 };
 

@@ -173,6 +173,7 @@ static int conflict_words(const qpc_world *world, const qpc_conflict_info *c, ch
     if (c->kind == QPC_CONFLICT_STRAIN_MAX || c->kind == QPC_CONFLICT_STRAIN_MIN)
         return snprintf(out, size, "%s strain of %.64s spring %d",
                         c->kind == QPC_CONFLICT_STRAIN_MAX ? "largest" : "least", first, c->feature[0]);
+    if (c->kind == QPC_CONFLICT_JOINT) return snprintf(out, size, "joint constraints[%d] of %.64s", c->feature[0], first);
     return snprintf(out, size, "%s of %.64s %d and %.64s %d",
                     c->kind == QPC_CONFLICT_VERTEX_TRIANGLE ? "vertex and triangle" : "edges", first,
                     c->feature[0], qpc_world_body(world, c->body[1]).name, c->feature[1]);

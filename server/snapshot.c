@@ -148,6 +148,14 @@ static void carve_all(carver *block, qpc_snapshot *s) {
         if (s->parts & QPC_PART_VELOCITIES) s->velocities32 = carve(block, nodes, 12);
     }
     s->tensions = carve(block, (size_t)s->tension_count, 8);
+    size_t joints = (size_t)s->joint_count;
+    s->joint_constraint = carve(block, joints, 4);
+    s->joint_kind = carve(block, joints, 1);
+    s->joint_position = carve(block, joints, 24);
+    s->joint_force = carve(block, joints, 24);
+    s->joint_torque = carve(block, joints, 24);
+    s->joint_tension = carve(block, joints, 8);
+    s->joint_gap = carve(block, joints, 8);
     s->limit_forces = carve(block, (size_t)s->limit_count, 8);
     s->contact_body = carve(block, contacts, 8);
     s->contact_feature = carve(block, contacts, 8);
@@ -208,6 +216,18 @@ static void copy_conflicts(qpc_snapshot *s, const qpc_conflict_info *conflicts) 
     }
 }
 
+static void copy_joints(qpc_snapshot *s, const qpc_joint_info *joints) {
+    for (int32_t i = 0; i < s->joint_count; i++) {
+        s->joint_constraint[i] = joints[i].constraint;
+        s->joint_kind[i] = (uint8_t)joints[i].kind;
+        memcpy(&s->joint_position[3 * i], joints[i].position, 24);
+        memcpy(&s->joint_force[3 * i], joints[i].force, 24);
+        memcpy(&s->joint_torque[3 * i], joints[i].torque, 24);
+        s->joint_tension[i] = joints[i].tension;
+        s->joint_gap[i] = joints[i].gap;
+    }
+}
+
 qpc_status qpc_snapshot_take(const qpc_world *world, const qpc_layout *layout,
                              const qpc_step_report *report, uint32_t parts, qpc_snapshot **ret,
                              qpc_error *err) {
@@ -217,6 +237,8 @@ qpc_status qpc_snapshot_take(const qpc_world *world, const qpc_layout *layout,
     const int32_t *reaction_node = NULL;
     const qpc_contact_info *contacts = NULL;
     const qpc_conflict_info *conflicts = NULL;
+    const qpc_joint_info *joints = NULL;
+    if (parts & QPC_PART_JOINTS) joints = qpc_world_joints(world, &head.joint_count);
     if (parts & QPC_PART_TENSIONS) tensions = qpc_world_tensions(world, &head.tension_count);
     if (parts & QPC_PART_LIMIT_FORCES) limits = qpc_world_limit_forces(world, &head.limit_count);
     if (parts & QPC_PART_CONTACTS) contacts = qpc_world_contacts(world, &head.contact_count);
@@ -257,6 +279,7 @@ qpc_status qpc_snapshot_take(const qpc_world *world, const qpc_layout *layout,
     if (s->limit_count > 0) memcpy(s->limit_forces, limits, 8 * (size_t)s->limit_count);
     if (s->contact_count > 0) copy_contacts(s, contacts);
     if (s->conflict_count > 0) copy_conflicts(s, conflicts);
+    copy_joints(s, joints);
     for (int32_t i = 0; i < s->reaction_count; i++) {
         s->reaction_node[i] = frame_node(layout, reaction_node[i]);
         memcpy(&s->reaction_force[3 * i], &reactions[3 * i], 24);
@@ -295,6 +318,7 @@ static const struct {
     {"tensions", QPC_PART_TENSIONS},       {"contacts", QPC_PART_CONTACTS},
     {"reactions", QPC_PART_REACTIONS},     {"diagnostics", QPC_PART_DIAGNOSTICS},
     {"limit_forces", QPC_PART_LIMIT_FORCES}, {"conflicts", QPC_PART_CONFLICTS},
+    {"joints", QPC_PART_JOINTS},
 };
 enum { PART_COUNT = sizeof part_names / sizeof part_names[0] };
 
@@ -321,7 +345,7 @@ qpc_status qpc_parts_from_value(const qpc_value *list, const char *where, uint32
         if (part == 0) {
             return qpc_fail_at(err, QPC_ERR_INVALID, path,
                                "'%s' is not a field: want positions, velocities, tensions, "
-                               "contacts, reactions, limit_forces, conflicts or diagnostics",
+                               "contacts, reactions, limit_forces, conflicts, joints or diagnostics",
                                name);
         }
         parts |= part;
@@ -412,6 +436,19 @@ static qpc_value reactions_value(const qpc_snapshot *s, bool single, qpc_status 
     return r;
 }
 
+static qpc_value joints_value(const qpc_snapshot *s, bool single, qpc_status *status) {
+    qpc_value j = qpc_map();
+    int64_t n = s->joint_count;
+    put_raw(&j, status, "constraint", QPC_I32, n, 1, s->joint_constraint);
+    put_raw(&j, status, "kind", QPC_U8, n, 1, s->joint_kind);
+    put_array(&j, status, "position", s->joint_position, NULL, n, 3, single);
+    put_array(&j, status, "force", s->joint_force, NULL, n, 3, single);
+    put_array(&j, status, "torque", s->joint_torque, NULL, n, 3, single);
+    put_array(&j, status, "tension", s->joint_tension, NULL, n, 1, single);
+    put_array(&j, status, "gap", s->joint_gap, NULL, n, 1, single);
+    return j;
+}
+
 static qpc_value diagnostics_value(const qpc_snapshot *s, qpc_status *status) {
     if (!s->stepped || *status != QPC_OK) return qpc_nil();
     qpc_pair pairs[QPC_STEP_FIELD_COUNT];
@@ -459,6 +496,10 @@ qpc_status qpc_snapshot_to_map(const qpc_snapshot *s, const qpc_layout *layout, 
     if (parts & QPC_PART_REACTIONS) {
         qpc_value reactions = reactions_value(s, single, &status);
         qpc_put(map, &status, "reactions", reactions);
+    }
+    if (parts & QPC_PART_JOINTS) {
+        qpc_value joints = joints_value(s, single, &status);
+        qpc_put(map, &status, "joints", joints);
     }
     if (parts & QPC_PART_DIAGNOSTICS) {
         qpc_value diagnostics = diagnostics_value(s, &status);

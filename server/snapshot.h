@@ -51,7 +51,8 @@ typedef enum qpc_snapshot_part {
     QPC_PART_DIAGNOSTICS = 32,
     QPC_PART_LIMIT_FORCES = 64,
     QPC_PART_CONFLICTS = 128,
-    QPC_PART_ALL = 255,
+    QPC_PART_JOINTS = 512,
+    QPC_PART_ALL = 255 | QPC_PART_JOINTS,
     QPC_PART_SINGLE = 256, // float32 copies of positions and velocities too
 } qpc_snapshot_part;
 
@@ -61,7 +62,7 @@ typedef struct qpc_snapshot {
     int64_t step;
     double time;
     uint64_t hash;
-    int32_t node_count, tension_count, contact_count, reaction_count, limit_count, conflict_count;
+    int32_t node_count, tension_count, contact_count, reaction_count, limit_count, conflict_count, joint_count;
     double *positions, *velocities; // (nodes x 3) m, m/s
     float *positions32, *velocities32;
     double *tensions, *limit_forces; // N
@@ -74,6 +75,9 @@ typedef struct qpc_snapshot {
     uint64_t *conflict_key;
     int32_t *reaction_node;  // in frame numbers
     double *reaction_force;  // (n x 3) N
+    int32_t *joint_constraint;                 // (n)
+    uint8_t *joint_kind;                       // (n) qpc_joint_kind
+    double *joint_position, *joint_force, *joint_torque, *joint_tension, *joint_gap;
     qpc_step_report report;  // zero before the first step
     bool stepped;
 } qpc_snapshot;

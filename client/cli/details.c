@@ -151,14 +151,14 @@ static void print_limits(const qpc_value *list, const names *n) {
 }
 
 static void print_conflicts(const qpc_value *list, const names *n) {
-    static const char *const kinds[] = {"vertex, triangle", "edges", "largest strain", "least strain"};
+    static const char *const kinds[] = {"vertex, triangle", "edges", "largest strain", "least strain", "joint"};
     const qpc_tensor *body = column(list, "bodies"), *feature = column(list, "features"), *kind = column(list, "kind");
     int64_t count = rows_of(list, "kind");
     char a[80], b[80];
     printf("contradicting: %lld\n", (long long)count);
     for (int64_t i = 0; i < count; i++) {
         int32_t k = (int32_t)cli_tensor_at(kind, i);
-        printf("  %s: %s %.0f", k >= 0 && k < 4 ? kinds[k] : "?", body_name(n, cli_tensor_at(body, 2 * i), a, sizeof a),
+        printf("  %s: %s %.0f", k >= 0 && k < 5 ? kinds[k] : "?", body_name(n, cli_tensor_at(body, 2 * i), a, sizeof a),
                cli_tensor_at(feature, 2 * i));
         if (cli_tensor_at(body, 2 * i + 1) >= 0)
             printf(", %s %.0f", body_name(n, cli_tensor_at(body, 2 * i + 1), b, sizeof b), cli_tensor_at(feature, 2 * i + 1));

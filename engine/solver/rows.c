@@ -84,7 +84,7 @@ typedef struct term { // coefficient of one node's three velocities
 /// Append a row; terms are merged by node and sorted here. Room is there already.
 static void push(qpc_rows *rows, term *terms, int32_t count, double c, qpc_row_kind kind,
                  uint8_t priority, uint64_t key, int32_t source) {
-    for (int32_t i = 1; i < count; i++) { // at most eight: insertion sort
+    for (int32_t i = 1; i < count; i++) { // eight as a rule, two a point of a tendon: insertion sort
         term t = terms[i];
         int32_t k = i;
         for (; k > 0 && terms[k - 1].dof > t.dof; k--) terms[k] = terms[k - 1];
@@ -195,6 +195,40 @@ qpc_status qpc_rows_add_fixed(qpc_rows *rows, const qpc_row_frame *frame, int32_
         uint64_t key = 0xF000000000000000U | ((uint64_t)(uint32_t)node << 2) | (uint64_t)k;
         push(rows, &t, 1, part[k], QPC_ROW_FIXED, 0, key, node);
     }
+    return QPC_OK;
+}
+
+qpc_status qpc_rows_add_joint(qpc_rows *rows, const qpc_row_frame *frame, int32_t count, const qpc_row_point *points,
+                              const qpc_vec3 *a, double gap, bool equality, uint64_t key, int32_t source, qpc_error *err) {
+    enum { NODES = 4 };
+    term terms[NODES * QPC_ROW_POINTS];
+    int32_t used = 0;
+    double c = -gap / frame->dt; // TJ1
+    if (count > QPC_ROW_POINTS) return qpc_fail(err, QPC_ERR_INTERNAL, "a joint of %d points", count);
+    for (int32_t p = 0; p < count; p++) {
+        qpc_vec3 arm = v3(0, 0, 0);
+        int32_t turning = -1;
+        for (int32_t k = 0; k < NODES && points[p].node[k] >= 0; k++) {
+            int32_t node = points[p].node[k];
+            double w = points[p].weight[k];
+            qpc_status status = check_node(frame, node, "a joint", err);
+            if (status != QPC_OK) return status;
+            c -= w * v3_dot(a[p], v3_load(frame->v + 3 * (int64_t)node));
+            if (frame->turn != NULL && frame->turn[node] >= 0) {
+                turning = node;
+                arm = v3_madd(arm, w, v3_load(frame->arm + 3 * (int64_t)node));
+            } else if (frame->dof[node] >= 0)
+                terms[used++] = (term){frame->dof[node], v3_scale(w, a[p])};
+        }
+        if (turning < 0) continue;
+        terms[used++] = (term){frame->dof[turning], a[p]};
+        terms[used++] = (term){frame->turn[turning], v3_cross(arm, a[p])};
+    }
+    if (!isfinite(c)) return qpc_fail(err, QPC_ERR_NUMERIC, "the row of joint %d is not finite", source);
+    qpc_status status = reserve(rows, 1, 3 * used, err);
+    if (status != QPC_OK) return status;
+    push(rows, terms, used, c, QPC_ROW_JOINT, 2, key, source);
+    rows->equality[rows->m - 1] = equality;
     return QPC_OK;
 }
 

@@ -1,4 +1,5 @@
-/// Rows J dv <= c made from contacts, strain limits and fixed points (docs/theory-rows.md, T20 to T28).
+/// Rows J dv <= c made from contacts, strain limits, fixed points (docs/theory-rows.md, T20 to T28) and joints
+/// (docs/theory-joints.md).
 ///
 /// Velocities of nodes that are not degrees of freedom (static, driven or pinned nodes) are known at the
 /// end of the step: they move to the right-hand side. dof[node] is the first unknown of a node or -1.
@@ -13,6 +14,7 @@ typedef enum qpc_row_kind {
     QPC_ROW_STRAIN_MAX,
     QPC_ROW_STRAIN_MIN,
     QPC_ROW_FIXED,
+    QPC_ROW_JOINT,
 } qpc_row_kind;
 
 /// Growable arrays, kept over steps (no allocation after warm-up). What a qpc_qp borrows.
@@ -23,7 +25,7 @@ typedef struct qpc_rows {
     double *value, *c, *lambda;
     uint8_t *equality, *priority, *kind;
     uint64_t *key;
-    int32_t *source;    // contact, spring or node the row was made from
+    int32_t *source;    // contact, spring, node or joint the row was made from
     int32_t *order;     // scratch of the warm start
 } qpc_rows;
 
@@ -54,6 +56,17 @@ qpc_status qpc_rows_add_strain(qpc_rows *rows, const qpc_row_frame *frame, int32
 /// paper's form, for comparison and tests.
 qpc_status qpc_rows_add_fixed(qpc_rows *rows, const qpc_row_frame *frame, int32_t node,
                               qpc_vec3 target_velocity, qpc_error *err);
+/// A point that moves with what it is of: sum w_k x_k of up to four nodes (sum w_k = 1); node[0] < 0: it stays where it is. All of
+/// its nodes are of one rigid body, or none is.
+typedef struct qpc_row_point {
+    int32_t node[4]; // -1: none
+    double weight[4];
+} qpc_row_point;
+/// sum a_k.dp_k = -(gap)/dt - sum a_k.v_k over points, or <=: with a the gradient of a function of the points, `gap` its value at
+/// the start of the step, m (TJ1). At most QPC_ROW_POINTS points.
+enum { QPC_ROW_POINTS = 64 };
+qpc_status qpc_rows_add_joint(qpc_rows *rows, const qpc_row_frame *frame, int32_t count, const qpc_row_point *points,
+                              const qpc_vec3 *a, double gap, bool equality, uint64_t key, int32_t source, qpc_error *err);
 /// Copy multipliers of equal keys from the list (keys, lambda) of the last solve, sorted by key; the
 /// k-th row of a key takes the k-th entry of that key. Rows without an entry get zero.
 void qpc_rows_warm_start(qpc_rows *rows, const uint64_t *keys, const double *lambda, int32_t count);

@@ -9,6 +9,8 @@
 #include "engine/world/attempt.h"
 #include "engine/world/elastic.h"
 #include "engine/world/integrate.h"
+#include "engine/world/joints.h"
+#include "engine/world/loads.h"
 
 #include <string.h>
 
@@ -38,8 +40,9 @@ void qpc_step_place_end(qpc_world *w, double h, const double *dv) {
 
 /// The incremental potential 1/2 dv'M dv + U(x + h (v + dv)), whose minimum is the implicit step.
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
-    qpc_integrate_place(w, h, dv);
-    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true);
+    if (w->load_count > 0) qpc_step_place_end(w, h, dv); // springs between points of rigid bodies
+    else qpc_integrate_place(w, h, dv);
+    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true) + qpc_loads_dissipation(w, h, dv);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
         phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));
@@ -54,7 +57,7 @@ static double row_penalty(const qpc_rows *rows, const double *dv) {
     for (int32_t i = 0; i < rows->m; i++) {
         double value = -rows->c[i];
         for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) value += rows->value[k] * dv[rows->column[k]];
-        if (value > 0.0) sum += rows->lambda[i] * value;
+        if (value > 0.0 || rows->equality[i]) sum += fabs(rows->lambda[i] * value);
     }
     return sum;
 }
@@ -116,6 +119,7 @@ static qpc_status make_rows(qpc_world *w, qpc_trial *t, const double *x_strain, 
     qpc_step_clear_rows(w);
     qpc_rigid_linearise(w, t->h);
     qpc_status st = qpc_step_add_strain_rows(w, t, x_strain, err);
+    if (st == QPC_OK) st = qpc_joints_add_rows(w, t, x_strain, err);
     if (st == QPC_OK && !t->cautious) st = qpc_step_merge_predicted(w, err);
     if (st == QPC_OK) st = t->cautious ? qpc_step_add_near_rows(w, t, err) : qpc_step_add_predicted_rows(w, t->h, err);
     for (int32_t i = 0; i < w->impacts.count && st == QPC_OK; i++) st = qpc_step_add_impact_row(w, t, &w->impacts.data[i], err);
@@ -150,12 +154,13 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
-    bool bodies = w->free_count == 0 && w->rigid_count > 0; // nothing but rigid ones: M stands, and rows are all that can change
+    // Nothing but rigid bodies: M stands, and rows are all that can change.
+    bool bodies = w->free_count == 0 && w->rigid_count > 0 && w->load_count == 0;
     t->loose = corrections(w) > 0 && qpc_is_implicit(w) && !bodies; // a QP follows
     if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
     t->loose = false;
     // Where it led is where rows were made, or there are none.
-    t->settled = bodies && !t->cautious && st == QPC_OK && !t->contradiction &&
+    t->settled = bodies && !t->cautious && w->joint_count == 0 && st == QPC_OK && !t->contradiction &&
                  (w->rows.m == 0 || change_of_rigids(w, w->dv, NULL) <= NEWTON_TOLERANCE * w->min_separation / t->h);
     if (st == QPC_OK) qpc_step_place_end(w, t->h, w->dv);
     return st;
@@ -172,7 +177,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     double change = HUGE_VAL, most = 1.0;
     bool tight = t->newton > 0 || corrections(w) == 0 || t->exhausted || t->settled; // the answer at hand
     if (t->settled && !again) return QPC_OK;
-    while (t->newton < corrections(w) && change > tolerance && !t->contradiction && !t->last_pass) {
+    while (t->newton < corrections(w) && (change > tolerance || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
@@ -263,7 +268,7 @@ static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
 /// A strain limit carries a force: where rows leave no room it gives way first.
 static bool limits_hold(const qpc_world *w) {
     for (int32_t i = 0; i < w->rows.m && w->any_limit; i++)
-        if (w->rows.kind[i] != QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0) return true;
+        if ((w->rows.kind[i] == QPC_ROW_STRAIN_MAX || w->rows.kind[i] == QPC_ROW_STRAIN_MIN) && w->rows.lambda[i] > 0.0) return true;
     return false;
 }
 

@@ -92,6 +92,8 @@ static inline bool qpc_has_cloth(const qpc_world *w) { return w->springs.other !
 // ---- linearise.c ----
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign);
+/// What rows of a motion of length h are linearised against.
+qpc_row_frame qpc_step_frame(const qpc_world *w, double h);
 /// Length of a spring at x and its unit direction from the second node to the first.
 double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x, qpc_vec3 *ret_n);
 /// n . sum w x of a contact's own points, m.
@@ -208,6 +210,8 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t);
 void qpc_trial_test_energy(qpc_world *w, qpc_trial *t);
 /// E+ - E - W of the step and E+ - E0 - W with that energy: over the scale into t; the larger over the bound is returned.
 double qpc_trial_measure_energy(const qpc_world *w, qpc_trial *t, double energy);
+/// Velocity of a node over the motion, m/s; vertices of rigid bodies along their chords.
+qpc_vec3 qpc_step_node_velocity(const qpc_world *w, double h, int32_t node);
 /// The test fails.
 bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t);
 /// The answer is of absurd speed and energy: far above all that moves, falls, is stretched or drives.

@@ -1,5 +1,6 @@
 /// Rows that contradict each other, by the names of their features, for readers.
 #include "engine/world/attempt.h"
+#include "engine/world/joints.h"
 
 #include <string.h>
 
@@ -66,6 +67,10 @@ qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report,
             out->kind = c->kind == QPC_CONTACT_VT ? QPC_CONFLICT_VERTEX_TRIANGLE : QPC_CONFLICT_EDGE_EDGE;
             memcpy(out->body, c->surface, sizeof out->body);
             memcpy(out->feature, c->feature, sizeof out->feature);
+        } else if (w->rows.kind[row] == QPC_ROW_JOINT) {
+            out->kind = QPC_CONFLICT_JOINT;
+            out->body[0] = qpc_joints_body(w, source);
+            out->feature[0] = w->joint_info[source].constraint;
         } else {
             out->kind = w->rows.kind[row] == QPC_ROW_STRAIN_MAX ? QPC_CONFLICT_STRAIN_MAX : QPC_CONFLICT_STRAIN_MIN;
             spring_of(w, source, out);

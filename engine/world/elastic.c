@@ -1,6 +1,7 @@
 /// Everything elastic of a world; see elastic.h.
 #include "engine/world/elastic.h"
 
+#include "engine/world/loads.h"
 #include "engine/world/sheets.h"
 #include "engine/world/world.h"
 
@@ -8,7 +9,7 @@ double qpc_elastic_energy(const qpc_world *w, const double *x, bool giving) {
     double sum = qpc_springs_energy(&w->springs, x) + qpc_springs_limit_energy(&w->springs, x, giving);
     if (w->sheet_count > 0) sum += qpc_sheets_energy(w, x);
     if (w->softs.tets.count > 0) sum += qpc_tets_energy(&w->softs.tets, x);
-    return sum;
+    return sum + qpc_loads_energy(w, x);
 }
 
 double qpc_elastic_energy_of(const qpc_world *w, int32_t index, const double *x) {

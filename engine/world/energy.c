@@ -1,6 +1,8 @@
 /// Work of the orders given to a world, reactions of fixed nodes, and the energy test (T6).
 #include "engine/world/attempt.h"
 #include "engine/world/elastic.h"
+#include "engine/world/joints.h"
+#include "engine/world/loads.h"
 
 #include <string.h>
 
@@ -52,7 +54,7 @@ static void credit(const qpc_world *w, qpc_trial *t, double *contact, const int3
 }
 
 /// Of a node over the motion: m/s. Vertices of rigid bodies go along chords.
-static qpc_vec3 node_velocity(const qpc_world *w, double h, int32_t node) {
+qpc_vec3 qpc_step_node_velocity(const qpc_world *w, double h, int32_t node) {
     if (node < w->free_count) return v3_add(v3_load(w->v + 3 * node), v3_load(w->dv + 3 * node));
     if (node >= w->live_count) return v3_load(w->v_frame + 3 * node);
     return v3_scale(1.0 / h, v3_sub(v3_load(w->x1 + 3 * node), v3_load(w->x + 3 * node)));
@@ -90,6 +92,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                 v3_store(w->reactions + 3 * w->pin_of[node], v3_madd(v3_load(w->reactions + 3 * w->pin_of[node]), -c->weight[k], impulse));
         }
     }
+    qpc_loads_add_work(w, t);
     const qpc_rows *rows = &w->rows;
     for (int32_t i = 0; i < rows->m; i++) {
         double lambda = rows->lambda[i];
@@ -99,7 +102,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
             double opening = 0.0; // relative velocity along n at the end
             for (int k = 0; k < 4; k++) {
                 int32_t node = c->node[k];
-                double part = c->weight[k] * v3_dot(c->n, node_velocity(w, t->h, node));
+                double part = c->weight[k] * v3_dot(c->n, qpc_step_node_velocity(w, t->h, node));
                 opening += part;
                 if (node >= w->live_count) credit(w, t, contact, c->surface, -lambda * part); // a driven body pushes
                 int32_t p = node < w->free_count ? w->pin_of[node] : -1;
@@ -122,7 +125,8 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                              v3_madd(v3_load(w->reactions + 3 * p), lambda * sign * (a == 0 ? 1.0 : -1.0), n));
             }
             if (sign * opening < 0.0) t->work_pushed += lambda * fabs(opening);
-        }
+        } else if (rows->kind[i] == QPC_ROW_JOINT)
+            qpc_joints_add_work(w, t, i);
     }
     for (int32_t i = 0; i < w->pin_count; i++) {
         qpc_vec3 impulse = v3_load(w->reactions + 3 * i);

@@ -8,6 +8,7 @@
 /// before its first impact. Bodies that are about to touch form a group and are cut by one factor, so
 /// that relative motions inside a group stay straight; static bodies join no group. Groups only merge
 /// and factors only fall, so the loop ends; in the end nothing moves, which never collides.
+#include "engine/world/joints.h"
 #include "engine/world/world.h"
 
 #include <string.h>
@@ -53,6 +54,7 @@ qpc_status qpc_failsafe_hold(qpc_world *w, int32_t round, int32_t *ret_count, qp
     for (int32_t i = 0; i < w->rows.m; i++)
         if (w->rows.kind[i] == QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0) join(w, group, w->held.data[w->rows.source[i]].surface);
     for (int32_t i = 0; i < w->probe.count; i++) join(w, group, w->probe.data[i].surface);
+    qpc_joints_group(w, group);
     for (int32_t i = 0; i < w->probe.count; i++) {
         const qpc_contact *c = &w->probe.data[i];
         // A pair that is closer than the acceptance distance comes no closer by force.
@@ -99,6 +101,7 @@ qpc_status qpc_failsafe_cut(qpc_world *w, double h, bool strictly, double *body_
         group[i] = i;
         factor[i] = 1.0;
     }
+    qpc_joints_group(w, group); // what is held together is cut together
     qpc_status st = QPC_OK;
     for (int32_t round = 0;; round++) {
         st = strictly ? qpc_motion_test_strictly(w, err) : qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);

@@ -3,6 +3,7 @@
 #include "engine/world/attempt.h"
 #include "engine/world/elastic.h"
 #include "engine/world/integrate.h"
+#include "engine/world/loads.h"
 
 #include <string.h>
 
@@ -107,6 +108,7 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
     }
     qpc_rigid_add_masses(w, w->pose, &w->sys);
     qpc_rigid_add_loads(w, h, w->b);
+    qpc_loads_linearise(w, h, x, u, sign);
     eliminate_pins(w);
     qpc_lap(&t, &w->report->ns_assemble);
 }
@@ -117,7 +119,7 @@ uint64_t qpc_step_strain_key(int32_t spring, bool maximum) {
     return UINT64_C(1) << 63 | (uint64_t)(maximum ? 1 : 0) << 62 | (uint64_t)(uint32_t)spring;
 }
 
-static qpc_row_frame frame_of(const qpc_world *w, double h) {
+qpc_row_frame qpc_step_frame(const qpc_world *w, double h) {
     return (qpc_row_frame){.node_count = w->node_count, .dof = w->row_dof, .turn = w->row_turn, .arm = w->arm, .x = w->x, .v = w->v_frame, .dt = h};
 }
 
@@ -132,7 +134,7 @@ double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x,
 
 qpc_status qpc_step_add_strain_row(qpc_world *w, const qpc_trial *t, int32_t spring, qpc_vec3 n, bool maximum,
                                    qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, t->h);
+    qpc_row_frame frame = qpc_step_frame(w, t->h);
     double limit = maximum ? w->spring_max[spring] : w->spring_min[spring];
     int32_t i = w->spring_node[spring], j = qpc_springs_other(&w->springs, spring);
     if (t->gentle) { // the present length will do
@@ -198,7 +200,7 @@ qpc_status qpc_step_merge_predicted(qpc_world *w, qpc_error *err) {
 
 /// Rows of the contacts re-detected at predicted ends. The push of a deep one is capped.
 qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, h);
+    qpc_row_frame frame = qpc_step_frame(w, h);
     for (int32_t i = 0; i < w->predicted.count; i++) {
         const qpc_contact *c = &w->predicted.data[i];
         double depth = c->distance - c->separation, floor = -REDETECTED_DEPTH * c->separation;
@@ -212,7 +214,7 @@ qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
 }
 
 qpc_status qpc_step_add_impact_row(qpc_world *w, const qpc_trial *t, const qpc_contact *c, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, t->h);
+    qpc_row_frame frame = qpc_step_frame(w, t->h);
     double floor = (c->flags & QPC_CONTACT_AT_START) != 0 ? -w->solver.recovery_speed * t->h : -HUGE_VAL;
     if (t->gentle) floor = 0.0;
     qpc_status st = hold(w, c, err);
@@ -268,7 +270,7 @@ qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err) {
     if (list == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", rows->m);
     int32_t positive = 0, count = 0;
     for (int32_t i = 0; i < rows->m; i++)
-        if (rows->lambda[i] > 0.0 && isfinite(rows->lambda[i])) list[positive++] = (qpc_keyed){rows->key[i], i};
+        if ((rows->lambda[i] > 0.0 || (rows->equality[i] && rows->lambda[i] < 0.0)) && isfinite(rows->lambda[i])) list[positive++] = (qpc_keyed){rows->key[i], i};
     list = qpc_keyed_sort(list, list + rows->m, positive);
     for (int32_t i = 0; i < positive; i++) { // equal keys are summed up
         double lambda = rows->lambda[list[i].item];
@@ -337,7 +339,7 @@ qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err) {
 
 /// Rows of contacts by proximity at the start of the motion.
 qpc_status qpc_step_add_near_rows(qpc_world *w, const qpc_trial *t, qpc_error *err) {
-    qpc_row_frame frame = frame_of(w, t->h);
+    qpc_row_frame frame = qpc_step_frame(w, t->h);
     double floor = t->gentle ? 0.0 : -w->solver.recovery_speed * t->h;
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];

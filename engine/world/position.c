@@ -141,7 +141,8 @@ qpc_status qpc_position_solve(qpc_world *w, double h, const qpc_friction *fricti
 
 qpc_status qpc_position_check(const qpc_world *w, const qpc_solver_def *solver, const char *where, qpc_error *err) {
     if (!solver->position_based) return QPC_OK;
-    const char *what = w->rigid_count > 0 ? "rigid bodies" : w->sheet_count > 0 ? "thin sheets" : w->softs.tets.count > 0 ? "soft bodies" : NULL;
+    const char *what = w->rigid_count > 0 ? "rigid bodies" : w->sheet_count > 0 ? "thin sheets" : w->softs.tets.count > 0 ? "soft bodies"
+                       : w->joint_count > 0 ? "joints" : w->load_count > 0 ? "loads" : NULL;
     if (what != NULL)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "\"position-based\" is for cables and cloth of springs; this scene has %s", what);
     if (w->integrator != QPC_IMPLICIT_EULER)

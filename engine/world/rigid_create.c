@@ -1,5 +1,6 @@
 /// Making the rigid bodies of a world from a scene, and their place in K. On the thread that is in the world.
 #include "base/mem.h"
+#include "engine/world/joints.h"
 #include "engine/world/world.h"
 
 #include <stdlib.h>
@@ -81,7 +82,7 @@ int32_t qpc_rigid_band(const qpc_world *w) {
             box_of(w, &w->rigids[k], other);
             bool apart = false;
             for (int a = 0; a < 3; a++) apart = apart || mine[a] > other[3 + a] || other[a] > mine[3 + a];
-            if (!apart) band = span;
+            if (!apart || qpc_joints_join(w, w->rigids[i].body, w->rigids[k].body)) band = span;
         }
     }
     return band < BAND_MOST ? band : BAND_MOST;

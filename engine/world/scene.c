@@ -13,11 +13,12 @@
 #include <string.h>
 
 enum { MAX_NAME = 64, MAX_PATH = QPC_PATH_SIZE };
+enum { FIRST_JOINT = 2 }; // of the kinds of constraints; from there as qpc_joint_kind has them
 
 // Keys of each map, as docs/scene.md lists them.
 static const char *const SCENE_KEYS[] = {"name",   "dt",          "gravity", "integrator", "solver",
                                          "bodies", "constraints", "record",  "start",
-                                         "start_push_limit", "contacts", NULL};
+                                         "start_push_limit", "contacts", "loads", NULL};
 static const char *const SOLVER_KEYS[] = {"name",         "newton", "passes",         "halvings", "budget", "tolerance",
                                           "perturbation", "reach",  "recovery_speed", "friction", "friction_tolerance",
                                           "impact",       "iterations", NULL};
@@ -27,7 +28,7 @@ static const char *const FIXED_KEYS[] = {"kind", "body", "nodes", NULL};
 static const char *const LIMIT_KEYS[] = {"kind", "body", "max", "min", NULL};
 static const char *const RECORD_KEYS[] = {"frames",   "precision",   "contacts", "reactions", "substeps",
                                           "diagnostics", "full", "enabled",  NULL};
-static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", NULL};
+static const char *const CONSTRAINT_KINDS[] = {"fixed", "strain-limit", "attach", "ball", "hinge", "tendon", NULL};
 static const char *const STARTS[] = {"refuse", "push-out", NULL};
 static const char *const INTEGRATORS[] = {"implicit-euler", "symplectic-euler", "rk4", "implicit-midpoint", NULL};
 
@@ -344,7 +345,7 @@ static qpc_status hash_value(qpc_hash64 *h, const qpc_scene_def *def, const qpc_
         break;
     }
     case QPC_LIST: {
-        int inner = place == HASH_BODIES ? HASH_BODY : place == HASH_CONSTRAINTS ? HASH_CONSTRAINT : HASH_PLAIN;
+        int inner = place == HASH_BODIES ? HASH_BODY : place == HASH_CONSTRAINTS || place == HASH_CONSTRAINT ? HASH_CONSTRAINT : HASH_PLAIN;
         qpc_hash64_u64(h, 'l');
         qpc_hash64_u64(h, (uint64_t)v->list.count);
         for (int32_t i = 0; i < v->list.count; i++) {
@@ -362,15 +363,15 @@ static qpc_status hash_value(qpc_hash64 *h, const qpc_scene_def *def, const qpc_
         qpc_status st = QPC_OK;
         for (int32_t i = 0; i < v->map.count && st == QPC_OK; i++) {
             const qpc_value *key = &order[i]->key;
-            int inner = HASH_PLAIN;
+            int inner = place == HASH_CONSTRAINT ? HASH_CONSTRAINT : HASH_PLAIN; // points of joints name bodies too
             if (place == HASH_TOP) {
                 if (qpc_str_equal(key, "name") || qpc_str_equal(key, "record")) continue;
                 if (qpc_str_equal(key, "bodies")) inner = HASH_BODIES;
-                if (qpc_str_equal(key, "constraints")) inner = HASH_CONSTRAINTS;
+                if (qpc_str_equal(key, "constraints") || qpc_str_equal(key, "loads")) inner = HASH_CONSTRAINTS;
             }
             if (place == HASH_BODY && qpc_str_equal(key, "name")) continue;
             hash_text(h, key);
-            if (place == HASH_CONSTRAINT && qpc_str_equal(key, "body")) {
+            if (place == HASH_CONSTRAINT && (qpc_str_equal(key, "body") || qpc_str_equal(key, "other"))) {
                 int32_t body = 0;
                 st = qpc_scene_find_body(def, &order[i]->value, "constraints", &body, err);
                 hash_number(h, (double)body);
@@ -434,7 +435,8 @@ static qpc_status read_constraints(const qpc_value *list, qpc_scene_def *def, qp
         qpc_path_join(kind_path, path, "kind");
         if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map with a kind");
         qpc_status st = qpc_read_word(qpc_map_get(map, "kind"), kind_path, CONSTRAINT_KINDS, &kind, err);
-        if (st == QPC_OK) st = kind == 0 ? read_fixed(map, path, def, err) : read_limit(map, path, def, err);
+        if (st == QPC_OK && kind < FIRST_JOINT) st = kind == 0 ? read_fixed(map, path, def, err) : read_limit(map, path, def, err);
+        else if (st == QPC_OK) st = qpc_joint_def_read(map, path, (qpc_joint_kind)(kind - FIRST_JOINT), i, def, err);
         if (st != QPC_OK) return st;
     }
     return QPC_OK;
@@ -474,6 +476,10 @@ static qpc_status bound_frequency(const qpc_body_def *body, double *ret, qpc_err
 /// What an integrator does not do is refused; steps that are too long for an explicit one get a warning.
 static qpc_status check_integrator(const qpc_scene_def *def, qpc_scene_report *report, qpc_error *err) {
     static const double most[] = {[QPC_IMPLICIT_EULER] = HUGE_VAL, [QPC_SYMPLECTIC_EULER] = 2.0, [QPC_RK4] = 2.8, [QPC_IMPLICIT_MIDPOINT] = HUGE_VAL};
+    if (def->loads.count > 0 && def->integrator != QPC_IMPLICIT_EULER)
+        return qpc_fail_at(err, QPC_ERR_INVALID, "integrator", "loads are for \"implicit-euler\", not for \"%s\"", INTEGRATORS[def->integrator]);
+    if (def->joints.count > 0 && def->integrator == QPC_IMPLICIT_MIDPOINT)
+        return qpc_fail_at(err, QPC_ERR_INVALID, "integrator", "joints are not for \"implicit-midpoint\": use \"implicit-euler\"");
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
         if (body->motion != QPC_DYNAMIC) continue;
@@ -542,6 +548,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     if ((st = read_bodies(qpc_map_get(scene, "bodies"), env, def, err)) != QPC_OK) return st;
     if ((st = read_materials(qpc_map_get(scene, "contacts"), def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "constraints")) != NULL && (st = read_constraints(v, def, err)) != QPC_OK) return st;
+    if ((v = qpc_map_get(scene, "loads")) != NULL && (st = qpc_load_defs_read(v, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "record")) != NULL && (st = check_record(v, err)) != QPC_OK) return st;
     warn_about(def, report);
     if ((st = check_integrator(def, report, err)) != QPC_OK) return st;
@@ -562,6 +569,9 @@ void qpc_scene_def_fini(qpc_scene_def *def) {
     qpc_array_fini(&def->bodies);
     qpc_array_fini(&def->fixed);
     qpc_array_fini(&def->limits);
+    qpc_array_fini(&def->joints);
+    qpc_array_fini(&def->points);
+    qpc_array_fini(&def->loads);
     qpc_free(def->materials);
     def->materials = NULL;
 }

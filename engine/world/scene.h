@@ -73,6 +73,34 @@ typedef struct qpc_limit_def { // strain limit of every spring of a cable, of ev
     double min, max; // l / l0; 0 and infinity: none
 } qpc_limit_def;
 
+typedef struct qpc_point_def { // of a joint
+    int32_t body;  // -1: of the world
+    int32_t node;  // node or vertex of the body, or -1
+    bool placed;   // `at` is given; else, without a node, where the first point of the joint is
+    qpc_vec3 at;   // at the start, m
+} qpc_point_def;
+
+typedef struct qpc_joint_def {
+    qpc_joint_kind kind;
+    int32_t constraint;   // place in the list
+    int32_t first, count; // its points
+    qpc_vec3 axis;        // hinge, unit
+    double length;        // tendon, m; 0: as long as it is at the start
+    bool equal;           // tendon: no shorter either
+} qpc_joint_def;
+
+typedef enum qpc_load_kind { QPC_LOAD_SPRING, QPC_LOAD_DRAG } qpc_load_kind;
+typedef struct qpc_load_def {
+    qpc_load_kind kind;
+    int32_t index;      // place in the list
+    int32_t first;      // spring: of its two points
+    int32_t body;       // drag; -1: everything
+    double stiffness;   // N/m
+    double rest_length; // m, < 0: as at the start
+    double damping;     // N s/m, of a spring along itself; of drag on each node, on the centre of a rigid body
+    double per_mass;    // drag, 1/s
+} qpc_load_def;
+
 typedef struct qpc_scene_def {
     double dt;
     qpc_vec3 gravity;
@@ -83,6 +111,9 @@ typedef struct qpc_scene_def {
     QPC_ARRAY(qpc_body_def) bodies;
     QPC_ARRAY(qpc_fixed_def) fixed;
     QPC_ARRAY(qpc_limit_def) limits;
+    QPC_ARRAY(qpc_joint_def) joints;
+    QPC_ARRAY(qpc_point_def) points;
+    QPC_ARRAY(qpc_load_def) loads;
     qpc_material_table *materials;
     uint64_t hash; // XXH3-64 of the canonical scene
 } qpc_scene_def;

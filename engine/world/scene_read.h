@@ -14,6 +14,11 @@ qpc_status qpc_read_positive(const qpc_value *v, const char *where, double *ret,
 /// One entry of `bodies`. nodes_so_far: degrees of freedom of the bodies before it, of env's limit.
 qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_world_env *env, int64_t nodes_so_far,
                              qpc_body_def *body, qpc_error *err);
+/// A constraint of that kind at place `index` of the list.
+qpc_status qpc_joint_def_read(const qpc_value *map, const char *where, qpc_joint_kind kind, int32_t index, qpc_scene_def *def,
+                              qpc_error *err);
+/// The list `loads`.
+qpc_status qpc_load_defs_read(const qpc_value *list, qpc_scene_def *def, qpc_error *err);
 void qpc_body_def_fini(qpc_body_def *body);
 
 #endif

@@ -3,6 +3,7 @@
 /// motion before its first impact (failsafe.c); take it over; report. Runs on the one thread that is in
 /// the world. Nothing is ordered by pointer, thread or clock.
 #include "engine/world/attempt.h"
+#include "engine/world/joints.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -275,7 +276,8 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->newton += t->newton;
     r->contacts = w->held.count;
     r->rows = w->rows.m;
-    r->strain_rows = w->rows.m - w->held.count;
+    r->strain_rows = w->rows.m - w->held.count - qpc_joints_rows(w);
+    r->joint_rows = qpc_joints_rows(w);
     r->relaxed = fmax(r->relaxed, fmax(t->relaxation, t->given));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
@@ -465,6 +467,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     st = advance(w, w->dt, w->dt, 0, err);
     if (st == QPC_OK) st = publish_contacts(w, w->warm_h, err); // of the last part of the step
     if (st == QPC_OK) st = qpc_step_keep_given(w, err);
+    if (st == QPC_OK) qpc_joints_publish(w, w->warm_h);
     if (st != QPC_OK) {
         restore_state(w, &saved);
         w->near_valid = false;

@@ -3,6 +3,8 @@
 #include "engine/dynamics/factor.h"
 #include "engine/world/elastic.h"
 #include "engine/world/integrate.h"
+#include "engine/world/joints.h"
+#include "engine/world/loads.h"
 #include "engine/world/position.h"
 #include "engine/world/sheets.h"
 #include "engine/world/world.h"
@@ -142,6 +144,8 @@ void qpc_world_destroy(qpc_world *w) {
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_sheets_fini(w);
     qpc_softs_fini(w);
+    qpc_joints_fini(w);
+    qpc_loads_fini(w);
     qpc_value_fini(&w->scene);
     qpc_free(w);
 }
@@ -386,7 +390,10 @@ static qpc_status find_neighbours(qpc_world *w, qpc_error *err) {
 
 /// K: a band for cables and rigid bodies alone, else sparse.
 static qpc_status make_system(qpc_world *w, qpc_error *err) {
-    if (w->spring_other == NULL) return qpc_linsys_resize(&w->sys, 3 * w->block_count, qpc_rigid_band(w), err);
+    if (w->spring_other == NULL) {
+        int32_t band = qpc_rigid_band(w), more = qpc_loads_band(w);
+        return qpc_linsys_resize(&w->sys, 3 * w->block_count, more > band ? more : band, err);
+    }
     int32_t *start, *row;
     qpc_softs *s = &w->softs;
     qpc_status st = qpc_tets_pattern(&w->springs, &s->tets, w->free_count, &start, &row, w->spring_place, s->place, err);
@@ -489,6 +496,8 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = keep_laws(w, def->materials, err)) != QPC_OK) return st;
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_softs_make(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_joints_make(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_loads_make(w, def, err)) != QPC_OK) return st;
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
     if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = qpc_sheets_make(w, def, err)) != QPC_OK) return st;

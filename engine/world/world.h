@@ -129,6 +129,12 @@ struct qpc_world {
     bool any_limit;
     double *tension, *limit_force;
 
+    struct qpc_joint *joints; // attachments, ball joints, hinges, tendons; see joints.h
+    int32_t joint_count;
+    qpc_joint_info *joint_info;
+    struct qpc_load *loads; // springs, dampers and drag; see loads.h
+    int32_t load_count;
+
     // contact laws and friction
     qpc_contact_law *laws; // (material_count x material_count), symmetric
     int32_t material_count;

@@ -174,25 +174,6 @@ def stack(s, engine):
     return [("total normal force", got["lambda"] / dt), ("sum of the multipliers", got["lambda"][0])]
 
 
-def atwood(s, engine):
-    """The cable is one row: the sum of the heights may not fall."""
-    m, dt, g = [s["m1_kg"], s["m2_kg"]], s["dt_s"], s["gravity_m_s2"]
-    x, v = np.zeros((2, 3)), np.zeros((2, 3))
-    tension, acceleration = [], []
-    for _ in range(s["steps"]):
-        got = engine.ask("rows", mass=m, x=x, v=v, dt=dt, force=[[0, 0, -k * g] for k in m],
-                         rows=[contact([0, 1], [1, 1], UP, 0)])
-        dv = got["dv"].reshape(2, 3)
-        tension.append(got["lambda"][0] / dt)
-        acceleration.append(-dv[0, 2] / dt)
-        v = v + dv
-        x = x + dt * v
-    worst = max(range(s["steps"]), key=lambda i: abs(tension[i] - tension[0]))
-    return [("acceleration of m1", acceleration[worst]), ("cable tension", tension[worst]),
-            ("force on the pulley axle", 2 * tension[worst]), ("drop of m1 after n steps", -x[0, 2]),
-            ("drop of m1 in the continuum", -x[0, 2])]
-
-
 # ---- impacts ----
 
 def sphere(mass, x, v):
@@ -663,7 +644,7 @@ def ccd(pair):
 KINDS = {
     "vertex_triangle": vertex_triangle, "edge_edge": edge_edge, "internal_momentum": internal_momentum,
     "dependent_rows": dependent_rows, "two_pass": two_pass, "strain_limit_step": strain_limit_step,
-    "fixed_velocity_step": fixed_velocity_step, "stack": stack, "atwood": atwood, "cradle": cradle,
+    "fixed_velocity_step": fixed_velocity_step, "stack": stack, "cradle": cradle,
     "rod_impact_flat": rod_flat, "rod_impact_tilted": rod_tilted, "plank": plank, "box_four_corners": box_four_corners,
     "box_edge": box_edge, "capstan_polygon": capstan_polygon, "rolling": rolling, "billiard": billiard, "torque_free": torque_free,
     "torque_free_symmetric": torque_free_symmetric, "top_steady": top_steady, "physical_pendulum": physical_pendulum, "pendulum": pendulum,

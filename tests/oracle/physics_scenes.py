@@ -14,8 +14,6 @@ import wire
 from physics_algebra import Missing
 
 NOT_COVERED = {
-    "damped_spring": "springs have no dampers in scenes yet",
-    "linear_drag": "no viscous drag in scenes yet",
     "tet_cut": "no cuts yet",
     "inflated_sphere": "no pressure loads in scenes yet",
 }
@@ -186,6 +184,44 @@ def hung(stage, angles, masses, lengths, g, dt, stiffness):
         nodes.append(nodes[-1] + length * np.array([math.sin(angle), 0, -math.cos(angle)]))
     return stage.world([cable(nodes, [masses[0]] + list(masses), 1e-4, stiffness=stiffness, rest_length=list(lengths))], dt,
                        (0, 0, -g), constraints=[fixed([0])])
+
+
+def damped_spring(s, stage):
+    """A spring of 1 m whose other end is at the origin: along itself it is linear."""
+    body = cable([[1 + s["x0_m"], 0, 0]], s["mass_kg"], 0.01, velocity=[s["v0_m_s"], 0, 0])
+    world = stage.world([body], s["dt_s"], gravity=[0, 0, 0], loads=[
+        {"kind": "spring", "points": [{"body": 0, "node": 0}, {"at": [0, 0, 0]}], "stiffness": s["stiffness_N_m"],
+         "damping": s["damping_N_s_m"], "rest_length": 1}])
+    world.step(s["steps"])
+    return [("x after", world.x[0, 0] - 1), ("v after", world.v[0, 0])]
+
+
+def linear_drag(s, stage):
+    def fall(steps, dt):
+        body = cable([[0, 0, 0]], s["mass_kg"], 0.01, velocity=[0, 0, s["vz0_m_s"]])
+        world = stage.world([body], dt, gravity=[0, 0, -s["gravity_m_s2"]],
+                            loads=[{"kind": "drag", "body": 0, "coefficient": s["drag_N_s_m"]}])
+        return world.step(steps)
+    world, last = fall(s["steps"], s["dt_s"]), fall(400, 1.0)
+    return [("vz after", world.v[0, 2]), ("z after", world.x[0, 2]), ("vz in the continuum", world.v[0, 2]),
+            ("terminal velocity", last.v[0, 2])]
+
+
+def atwood(s, stage):
+    """Two particles on a tendon over two points of the world 1 m apart, high above."""
+    places = [[0.0, 0, 0], [1.0, 0, 0]]
+    points = [{"body": "m1", "node": 0}, {"at": [0, 0, 10]}, {"at": [1, 0, 10]}, {"body": "m2", "node": 0}]
+    world = stage.world([cable([x], m, 0.01, name) for x, m, name in zip(places, [s["m1_kg"], s["m2_kg"]], ["m1", "m2"])],
+                        s["dt_s"], (0, 0, -s["gravity_m_s2"]), constraints=[{"kind": "tendon", "points": points}])
+    tension, speed = [], [0.0]
+    for _ in range(s["steps"]):
+        world.step()
+        speed.append(-world.v[0, 2])
+        tension.append(world.state("joints")["tension"][0])
+    acceleration = np.diff(speed) / s["dt_s"]
+    worst = int(np.abs(np.array(tension) - tension[0]).argmax())
+    return [("acceleration of m1", acceleration[worst]), ("cable tension", tension[worst]), ("force on the pulley axle", 2 * tension[worst]),
+            ("drop of m1 after n steps", -world.x[0, 2]), ("drop of m1 in the continuum", -world.x[0, 2])]
 
 
 def double_pendulum(s, stage):
@@ -708,6 +744,7 @@ KINDS = {
     "cloth_strip": cloth_strip,
     "free_fall": free_fall, "projectile": projectile, "spring": spring, "spring_continuum": spring_continuum,
     "two_particle_spring": two_particle_spring, "chain_modes": chain_modes,
+    "atwood": atwood, "damped_spring": damped_spring, "linear_drag": linear_drag,
     "double_pendulum": double_pendulum, "catenary": catenary, "elastic_catenary": elastic_catenary,
     "catenary_chain": catenary_chain, "hanging_cable": hanging_cable, "strain_limit_static": strain_limit_static,
     "incline_stick": incline_stick, "incline_slip": incline_slip, "stopping": stopping, "bouncing": bouncing,

@@ -126,6 +126,12 @@ const double *qpc_world_tensions(const qpc_world *world, int32_t *ret_count) {
     return world->x;
 }
 
+const qpc_joint_info *qpc_world_joints(const qpc_world *world, int32_t *ret_count) {
+    (void)world;
+    *ret_count = 0;
+    return NULL;
+}
+
 const qpc_contact_info *qpc_world_contacts(const qpc_world *world, int32_t *ret_count) {
     static const qpc_contact_info contact = {
         .body = {0, 1}, .feature = {2, 3}, .kind = 1, .gap = 0.5, .force = 2, .key = 9};

@@ -41,6 +41,59 @@ static void unknown_keys_name_the_nearest_known_one(void **state) {
     refused("{'bodies':[" CABLE "],'record':{'frame':1}}", QPC_ERR_INVALID, "frames");
 }
 
+static void joints_that_make_no_sense_are_refused_by_place(void **state) {
+    (void)state;
+#define PLATE "{'kind':'rigid','mesh':{'sha256':'@'},'mass':1,'inertia':[1,1,1],'radius':0.001,'position':[0,5,0]}"
+#define WITH(joint) "{'bodies':[" CABLE "," FLOOR "],'constraints':[" joint "]}"
+    refused(WITH("{'kind':'atach'}"), QPC_ERR_INVALID, "attach");
+    refused(WITH("{'kind':'attach','points':[{'body':'c','node':0}]}"), QPC_ERR_INVALID, "constraints[0].points: wanted a list of 2");
+    refused(WITH("{'kind':'attach','points':[{'body':'d','node':0},{'at':[0,1,0]}]}"), QPC_ERR_INVALID, "no body is called");
+    refused(WITH("{'kind':'attach','points':[{'body':'c','node':3},{'at':[0,1,0]}]}"), QPC_ERR_INVALID, "constraints[0].points[0].node");
+    refused(WITH("{'kind':'attach','points':[{'body':'c','node':0,'at':[0,1,0]},{'at':[0,1,0]}]}"), QPC_ERR_INVALID, "not both");
+    refused(WITH("{'kind':'attach','points':[{'body':'c'},{'at':[0,1,0]}]}"), QPC_ERR_INVALID, "give node");
+    refused(WITH("{'kind':'attach','points':[{'body':'c','node':0},{}]}"), QPC_ERR_INVALID, "give body, at or both");
+    refused(WITH("{'kind':'attach','points':[{'body':'c','node':0},{'node':1}]}"), QPC_ERR_INVALID, "needs a body");
+    refused(WITH("{'kind':'attach','points':[{'body':'c','node':1},{'body':'c','node':-2}]}"), QPC_ERR_INVALID, "node 1 of body 0 is held to itself");
+    refused(WITH("{'kind':'attach','points':[{'body':'c','node':0},{'at':[0,1.1,0]}]}"), QPC_ERR_INVALID, "0.1 m apart");
+    refused(WITH("{'kind':'attach','points':[{'body':'floor','at':[0,0,0]},{'at':[0,0,0]}]}"), QPC_ERR_INVALID, "nothing that it holds can move");
+    refused(WITH("{'kind':'fixed','body':'c','nodes':[0]},{'kind':'attach','points':[{'body':'c','node':0},{'at':[0,1,0]}]}"),
+            QPC_ERR_INVALID, "constraints[1]: nothing that it holds can move");
+    refused(WITH("{'kind':'ball','body':'c','at':[0,0,0]}"), QPC_ERR_INVALID, "attach");
+    refused("{'bodies':[" PLATE "],'constraints':[{'kind':'ball','body':0}]}", QPC_ERR_INVALID, "constraints[0].at");
+    refused("{'bodies':[" PLATE "],'constraints':[{'kind':'ball','body':0,'other':0,'at':[0,5,0]}]}", QPC_ERR_INVALID, "both are points of body 0");
+    refused("{'bodies':[" PLATE "],'constraints':[{'kind':'ball','body':1,'at':[0,5,0]}]}", QPC_ERR_INVALID, "constraints[0].body");
+    refused("{'bodies':[" PLATE "],'constraints':[{'kind':'hinge','body':0,'at':[0,5,0]}]}", QPC_ERR_INVALID, "constraints[0].axis");
+    refused("{'bodies':[" PLATE "],'constraints':[{'kind':'hinge','body':0,'at':[0,5,0],'axis':[0,0,0]}]}", QPC_ERR_INVALID, "must not be zero");
+    refused("{'bodies':[" PLATE "],'constraints':[{'kind':'ball','body':0,'at':[0,5.5,0]}]}", QPC_ERR_INVALID, "flat, and the point is 0.5 m off");
+    refused(WITH("{'kind':'tendon','points':[{'body':'c','node':0}]}"), QPC_ERR_INVALID, "2 to 64 points, there is 1");
+    refused(WITH("{'kind':'tendon','points':[{'body':'c','node':0},{'at':[0,3,0]}],'length':-1}"), QPC_ERR_INVALID, "constraints[0].length");
+    refused(WITH("{'kind':'tendon','points':[{'body':'c','node':0},{'at':[0,3,0]}],'length':1.5}"), QPC_ERR_INVALID, "is 2 m, and length 1.5 m");
+    refused(WITH("{'kind':'tendon','points':[{'body':'c','node':0},{'at':[0,3,0]}],'length':2.5,'equal':true}"), QPC_ERR_INVALID, "length 2.5 m");
+    refused(WITH("{'kind':'tendon','points':[{'body':'c','node':0},{'at':[0,1,0]}]}"), QPC_ERR_INVALID, "points 0 and 1 are at one place");
+#undef WITH
+#undef PLATE
+}
+
+static void loads_that_make_no_sense_are_refused_by_place(void **state) {
+    (void)state;
+#define WITH(load) "{'bodies':[" CABLE "," FLOOR "],'loads':[" load "]}"
+#define ENDS "'points':[{'body':'c','node':0},{'at':[0,3,0]}]"
+    refused(WITH("{'kind':'sprin'}"), QPC_ERR_INVALID, "spring");
+    refused(WITH("{'kind':'spring'," ENDS "}"), QPC_ERR_INVALID, "loads[0]: give stiffness, damping or both");
+    refused(WITH("{'kind':'spring'," ENDS ",'stiffness':-1}"), QPC_ERR_INVALID, "loads[0].stiffness");
+    refused(WITH("{'kind':'spring'," ENDS ",'damping':-1}"), QPC_ERR_INVALID, "loads[0].damping");
+    refused(WITH("{'kind':'spring','points':[{'body':'c','node':0}],'stiffness':1}"), QPC_ERR_INVALID, "loads[0].points");
+    refused(WITH("{'kind':'spring','points':[{'body':'c','node':0},{'at':[0,1,0]}],'stiffness':1}"), QPC_ERR_INVALID, "at one place");
+    refused(WITH("{'kind':'drag','body':'floor','per_mass':1}"), QPC_ERR_INVALID, "loads[0].body");
+    refused(WITH("{'kind':'drag','body':'d','per_mass':1}"), QPC_ERR_INVALID, "no body is called");
+    refused(WITH("{'kind':'drag'}"), QPC_ERR_INVALID, "per_mass (1/s) and coefficient");
+    refused(WITH("{'kind':'drag','per_mass':-1}"), QPC_ERR_INVALID, "loads[0].per_mass");
+    refused("{'integrator':'rk4','bodies':[" CABLE "],'loads':[{'kind':'drag','per_mass':1}]}", QPC_ERR_INVALID, "loads are for \"implicit-euler\"");
+    refused("{'solver':{'name':'position-based'},'bodies':[" CABLE "],'loads':[{'kind':'drag','per_mass':1}]}", QPC_ERR_INVALID, "this scene has loads");
+#undef ENDS
+#undef WITH
+}
+
 static void numbers_out_of_range_are_refused_by_place(void **state) {
     (void)state;
     refused("{'bodies':[" CABLE "],'dt':0}", QPC_ERR_INVALID, "dt");
@@ -332,6 +385,8 @@ int main(void) {
         cmocka_unit_test(a_scene_gives_its_bodies_in_order),
         cmocka_unit_test(unknown_keys_name_the_nearest_known_one),
         cmocka_unit_test(numbers_out_of_range_are_refused_by_place),
+        cmocka_unit_test(joints_that_make_no_sense_are_refused_by_place),
+        cmocka_unit_test(loads_that_make_no_sense_are_refused_by_place),
         cmocka_unit_test(laws_of_contacts_are_read_by_pair),
         cmocka_unit_test(a_node_may_be_fixed_under_two_names),
         cmocka_unit_test(values_that_are_not_finite_are_refused),

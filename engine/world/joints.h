@@ -1,0 +1,53 @@
+/// Joints of a world (docs/theory-joints.md): points that are held together, and tendons.
+///
+/// A point is a node, or moves with a rigid or kinematic body as the same combination of four of its vertices. Joints have no
+/// state of their own but the multipliers of their rows, which are kept by key like all others.
+#ifndef QPC_ENGINE_WORLD_JOINTS_H
+#define QPC_ENGINE_WORLD_JOINTS_H
+
+#include "engine/world/attempt.h"
+
+enum { QPC_JOINT_MOST_ROWS = 5 };
+
+typedef struct qpc_joint {
+    qpc_joint_kind kind;
+    int32_t count, rows;   // points: two that are one; a hinge: two more on its axis, across which those are one; tendon: in its order
+    qpc_row_point *point;  // (count)
+    int32_t *body;         // (count) that the point is of, -1: of none that can move
+    qpc_vec3 *place;       // (count) where a point of none is, m
+    qpc_vec3 *along;       // (rows x count) gradients of the rows as they were made last
+    double *aim;           // (rows) what is left of the gap at the end of the motion, m
+    double length;         // tendon, m
+    bool equal;
+} qpc_joint;
+
+// ---- joints_create.c ----
+/// Room for the points and rows of a joint, and its points; the arrays belong to it.
+qpc_status qpc_joint_reserve(qpc_joint *joint, int32_t count, int32_t rows, qpc_error *err);
+qpc_status qpc_joint_make_points(const qpc_world *w, qpc_joint *joint, const qpc_point_def *points, int32_t count, const char *where,
+                                 qpc_error *err);
+void qpc_joint_fini(qpc_joint *joint);
+qpc_status qpc_joints_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err);
+void qpc_joints_fini(qpc_world *w);
+/// The first body of a joint that moves freely.
+int32_t qpc_joints_body(const qpc_world *w, int32_t joint);
+/// Bodies that joints hold together, driven ones too, are of one group.
+void qpc_joints_group(const qpc_world *w, int32_t *group);
+/// A joint joins these bodies.
+bool qpc_joints_join(const qpc_world *w, int32_t body, int32_t other);
+
+// ---- joints.c ----
+/// The place of a point, with nodes at x.
+qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x);
+/// Rows of all joints for the motion on trial, linearised between x and `end` (TJ1, TJ2, TJ4).
+qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err);
+/// The motion on trial leaves a joint further open than its rows mean to: they are to be made anew.
+bool qpc_joints_open(const qpc_world *w, const qpc_trial *t);
+/// Work of what drives through that row, reactions of fixed nodes, and what the row pushes.
+void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row);
+/// Rows among those of the last QP.
+int32_t qpc_joints_rows(const qpc_world *w);
+/// Forces and gaps after a motion of length h, for readers and the report.
+void qpc_joints_publish(qpc_world *w, double h);
+
+#endif

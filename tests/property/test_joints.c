@@ -1,0 +1,285 @@
+// Joints: pendulums that stay together, closed forms of forces and of tendons, contradictions, energy.
+#include "engine/world/world.h"
+#include "tests/property/simulation.h"
+
+#include <math.h>
+
+#define CUBE                                                                                       \
+    "{'kind': 'rigid', 'mesh': {'generate': {'kind': 'box', 'width': 0.1, 'height': 0.1, "         \
+    "'depth': 0.1}}, 'radius': 0.001, 'mass': 1, "
+#define WEIGHT(x, y, mass)                                                                         \
+    "{'kind': 'cable', 'nodes': [[" #x ", " #y ", 0]], 'mass': " #mass ", 'radius': 0.01}"
+
+static const qpc_rigid_state *pose(const simulation *sim, int body) {
+    return &sim->w.world->pose[sim->w.world->bodies[body].rigid];
+}
+static qpc_joint_info joint(const simulation *sim, int index) {
+    int32_t count;
+    const qpc_joint_info *all = qpc_world_joints(sim->w.world, &count);
+    assert_true(index < count);
+    return all[index];
+}
+/// Steps without the checker; *gap: the largest on the way.
+static void run(simulation *sim, int steps, double *gap) {
+    qpc_error err = {0};
+    for (int i = 0; i < steps; i++) {
+        assert_ok(qpc_world_step(sim->w.world, &sim->report, &err), &err);
+        assert_int_equal(sim->report.outcome, QPC_STEP_OPTIMAL);
+        assert_true(sim->report.energy_step <= 1e-6);
+        assert_true(sim->report.energy_drift <= 1e-6);
+        *gap = fmax(*gap, sim->report.joint_gap);
+    }
+}
+
+static void a_pendulum_of_a_ball_joint_stays_on_its_point(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" CUBE "'position': [0.5, 0, 0]}], 'constraints': ["
+                           "{'kind': 'ball', 'body': 0, 'at': [0, 0, 0]}]}");
+    run(&sim, 6000, &gap);
+    assert_true(gap < 1e-6);
+    assert_near(v3_norm(pose(&sim, 0)->x), 0.5, 1e-6);
+    simulation_end(&sim);
+}
+
+static void a_hinge_turns_about_its_axis_alone_at_the_period_of_a_physical_pendulum(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0, theta = 0.02, last = theta, crossing[2];
+    char text[1024];
+    (void)snprintf(text, sizeof text, "{'dt': 0.0005, 'bodies': [" CUBE "'position': [%.17g, %.17g, 0.03]}], 'constraints': ["
+                   "{'kind': 'hinge', 'body': 0, 'at': [0, 0, 0], 'axis': [0, 0, 2]}]}", 0.3 * sin(theta), -0.3 * cos(theta));
+    simulation_start(&sim, text);
+    int found = 0;
+    for (int i = 1; found < 2; i++) {
+        run(&sim, 1, &gap);
+        double now = atan2(pose(&sim, 0)->x.x, -pose(&sim, 0)->x.y);
+        if ((now < 0) != (last < 0)) crossing[found++] = 0.0005 * (i - now / (now - last));
+        last = now;
+    }
+    double I = 0.1 * 0.1 / 6 + 0.3 * 0.3; // about the axis, of 1 kg
+    assert_near(crossing[1] - crossing[0], acos(-1.0) * sqrt(I / (9.81 * 0.3)), 2e-3 * crossing[1]);
+    assert_near(pose(&sim, 0)->x.z, 0.03, 1e-7);
+    assert_near(pose(&sim, 0)->w.x, 0, 1e-6);
+    assert_near(pose(&sim, 0)->w.y, 0, 1e-6);
+    assert_true(gap < 1e-6);
+    simulation_end(&sim);
+}
+
+static void a_hinge_carries_the_moment_of_an_overhanging_weight(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" CUBE "'position': [0, -0.5, 0.4]}], 'constraints': ["
+                           "{'kind': 'hinge', 'body': 0, 'at': [0, 0, 0], 'axis': [0, 0, 1]}]}");
+    run(&sim, 3, &gap);
+    assert_near(joint(&sim, 0).force[1], 9.81, 1e-6);
+    assert_near(joint(&sim, 0).torque[0], -0.4 * 9.81, 1e-6); // that of the weight about the joint is the opposite
+    simulation_end(&sim);
+}
+
+static void a_double_pendulum_of_boxes_keeps_its_joints(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.005, 'bodies': [" CUBE "'position': [0.2, 0, 0]}, " CUBE "'position': [0.5, 0, 0]}],"
+                           "'constraints': [{'kind': 'ball', 'body': 0, 'at': [0, 0, 0]},"
+                           "{'kind': 'ball', 'body': 0, 'other': 1, 'at': [0.35, 0, 0.02]}]}");
+    run(&sim, 400, &gap);
+    assert_true(gap < 1e-6);
+    simulation_end(&sim);
+}
+
+static void a_cable_end_on_a_box_carries_its_weight(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [{'kind': 'cable', 'name': 'c', 'nodes': [[0, 1, 0], [0, 0.8, 0], [0, 0.6, 0]],"
+                           "'mass': 0.02, 'stiffness': 2000, 'radius': 0.005}, " CUBE "'name': 'b', 'position': [0, 0.5, 0]}],"
+                           "'constraints': [{'kind': 'fixed', 'body': 'c', 'nodes': [0]},"
+                           "{'kind': 'attach', 'points': [{'body': 'c', 'node': -1}, {'body': 'b'}]}]}");
+    run(&sim, 2000, &gap);
+    assert_true(gap < 1e-6);
+    assert_near(joint(&sim, 0).force[1], -9.81, 1e-3);
+    int32_t count;
+    const int32_t *node;
+    const double *reaction = qpc_world_reactions(sim.w.world, &node, &count);
+    assert_near(reaction[1], 9.81 * 1.06, 1e-3);
+    simulation_end(&sim);
+}
+
+static void an_atwood_machine_falls_at_its_acceleration(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.001, 'bodies': [" WEIGHT(-0.5, 0, 3) ", " WEIGHT(0.5, 0, 2) "], 'constraints': ["
+                           "{'kind': 'tendon', 'points': [{'body': 0, 'node': 0}, {'at': [-0.5, 2, 0]}, {'at': [0.5, 2, 0]}, {'body': 1, 'node': 0}]}]}");
+    run(&sim, 100, &gap);
+    assert_near(simulation_v(&sim, 1)[1], 9.81 / 5 * 0.1, 1e-9);
+    assert_near(joint(&sim, 0).tension, 2.0 * 3 * 2 * 9.81 / 5, 1e-6);
+    assert_true(gap < 1e-9);
+    simulation_end(&sim);
+}
+
+static void a_block_and_tackle_of_four_parts_balances_a_quarter(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.001, 'bodies': [" WEIGHT(0, 0, 8) ", " WEIGHT(0.5, 0, 2) "], 'constraints': ["
+                           "{'kind': 'tendon', 'points': [{'at': [0, 2, 0]}, {'body': 0, 'node': 0}, {'at': [0, 2, 0]},"
+                           "{'body': 0, 'node': 0}, {'at': [0, 2, 0]}, {'at': [0.5, 2, 0]}, {'body': 1, 'node': 0}]}]}");
+    run(&sim, 100, &gap);
+    assert_near(simulation_v(&sim, 0)[1], 0, 1e-9);
+    assert_near(joint(&sim, 0).tension, 2 * 9.81, 1e-6);
+    simulation_end(&sim);
+}
+
+static void a_tendon_is_slack_until_it_is_as_long_as_that(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" WEIGHT(0, 0, 1) "], 'constraints': ["
+                           "{'kind': 'tendon', 'points': [{'body': 0, 'node': 0}, {'at': [0, 1, 0]}], 'length': 1.5}]}");
+    run(&sim, 20, &gap);
+    assert_near(joint(&sim, 0).tension, 0, 0);
+    assert_near(simulation_v(&sim, 0)[1], -9.81 * 0.2, 1e-9);
+    run(&sim, 60, &gap);
+    assert_near(simulation_x(&sim, 0)[1], -0.5, 1e-6);
+    assert_near(joint(&sim, 0).tension, 9.81, 1e-6);
+    simulation_end(&sim);
+}
+
+static void joints_that_contradict_are_relaxed_and_named(void **state) {
+    (void)state;
+    simulation sim;
+    qpc_error err = {0};
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [" CUBE "'name': 'b', 'position': [0, 0, 0]},"
+                           "{'kind': 'kinematic', 'mesh': {'generate': {'kind': 'box', 'width': 0.1, 'height': 0.1, 'depth': 0.1}}, 'radius': 0.001, 'position': [1, 0, 0], 'velocity': [0.1, 0, 0]}],"
+                           "'constraints': [{'kind': 'ball', 'body': 0, 'at': [-0.2, 0, 0]}, {'kind': 'ball', 'body': 0, 'other': 1, 'at': [0.2, 0, 0]}]}");
+    assert_ok(qpc_world_step(sim.w.world, &sim.report, &err), &err);
+    assert_int_equal(sim.report.outcome, QPC_STEP_RELAXED);
+    int32_t count;
+    const qpc_conflict_info *c = qpc_world_conflicts(sim.w.world, &count);
+    assert_int_equal(count, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(c[i].kind, QPC_CONFLICT_JOINT);
+        assert_int_equal(c[i].body[0], 0);
+    }
+    simulation_end(&sim);
+}
+
+static void a_kinematic_body_that_pulls_does_the_work_that_lifts(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" CUBE "'position': [0, 0, 0], 'velocity': [0, 0.5, 0]},"
+                           "{'kind': 'kinematic', 'mesh': {'generate': {'kind': 'box', 'width': 0.1, 'height': 0.1, 'depth': 0.1}}, 'radius': 0.001, 'position': [0, 1, 0], 'velocity': [0, 0.5, 0]}],"
+                           "'constraints': [{'kind': 'ball', 'body': 0, 'other': 1, 'at': [0, 0.5, 0]}]}");
+    run(&sim, 100, &gap);
+    assert_true(gap < 1e-6);
+    assert_near(pose(&sim, 0)->x.y, 0.5, 1e-6);
+    assert_near(sim.report.work, 9.81 * 0.5, 1e-5);
+    simulation_end(&sim);
+}
+
+// ---- loads ----
+
+static void a_damped_spring_steps_as_backward_euler_does(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0, x = 0.05, v = 1.5, m = 0.7, k = 400, c = 6, h = 0.01;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [{'kind': 'cable', 'nodes': [[1.05, 0, 0]], 'mass': 0.7, 'radius': 0.01,"
+                           "'velocity': [1.5, 0, 0]}], 'loads': [{'kind': 'spring', 'points': [{'body': 0, 'node': 0}, {'at': [0, 0, 0]}],"
+                           "'stiffness': 400, 'damping': 6, 'rest_length': 1}]}");
+    run(&sim, 40, &gap);
+    for (int i = 0; i < 40; i++) {
+        v = (m * v - h * k * x) / (m + h * c + h * h * k);
+        x += h * v;
+    }
+    assert_near(simulation_x(&sim, 0)[0] - 1, x, 1e-12);
+    assert_near(simulation_v(&sim, 0)[0], v, 1e-11);
+    simulation_end(&sim);
+}
+
+static void a_stiff_spring_between_a_cable_and_a_box_swings_about_their_centre(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    // 2 kg and 1 kg, 0.4 m apart, pulled 0.1 m: no force but the spring's, along their line; h omega small
+    simulation_start(&sim, "{'dt': 0.0001, 'gravity': [0, 0, 0], 'bodies': [{'kind': 'cable', 'nodes': [[-0.4, 0, 0], [-0.4, 0.5, 0]], 'mass': [2, 1e-9], 'stiffness': 1e-6, 'radius': 0.01},"
+                           CUBE "'position': [0, 0, 0]}], 'loads': [{'kind': 'spring', 'points': [{'body': 0, 'node': 0}, {'body': 1, 'at': [0, 0, 0]}],"
+                           "'stiffness': 50, 'rest_length': 0.3}]}");
+    double omega = sqrt(50 * (1.0 / 2 + 1)), time = acos(-1.0) / omega;
+    run(&sim, (int)(time / 0.0001 + 0.5), &gap); // half a period
+    assert_near(pose(&sim, 0 + 1)->x.x, -2.0 / 3 * 0.2, 1e-3);
+    assert_near(2 * simulation_x(&sim, 0)[0] + pose(&sim, 1)->x.x, -0.8, 1e-9);
+    simulation_end(&sim);
+}
+
+static void a_spring_turns_the_box_that_it_pulls_at_and_ends_in_line(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" CUBE "'position': [0, 0, 0]}], 'loads': [{'kind': 'spring', 'points': [{'body': 0, 'at': [0.04, 0.04, 0.01]},"
+                           "{'at': [0.04, 0.54, 0.01]}], 'stiffness': 1000, 'damping': 20}, {'kind': 'drag', 'body': 0, 'per_mass': 3}]}");
+    run(&sim, 1500, &gap);
+    // hangs at length 0.5 + m g / k with its centre below the point
+    assert_near(pose(&sim, 0)->x.y, 0.54 - 0.5 - 9.81 / 1000 - sqrt(0.04 * 0.04 * 2 + 0.01 * 0.01), 1e-4);
+    assert_near(pose(&sim, 0)->x.x, 0.04, 1e-3);
+    simulation_end(&sim);
+}
+
+static void drag_lets_fall_at_the_speed_where_it_balances_the_weight(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0, v = 0, w = 5;
+    simulation_start(&sim, "{'dt': 0.01, 'bodies': [" CUBE "'position': [0, 0, 0], 'angular_velocity': [0, 0, 5]}, " WEIGHT(3, 0, 2) "], 'loads': ["
+                           "{'kind': 'drag', 'per_mass': 2}, {'kind': 'drag', 'body': 1, 'coefficient': 3}]}");
+    run(&sim, 50, &gap);
+    double fall = 0;
+    for (int i = 0; i < 50; i++) {
+        v = (v - 0.01 * 9.81) / (1 + 0.01 * 2);
+        fall = (fall - 0.01 * 9.81) / (1 + 0.01 * (2 + 3.0 / 2));
+        w /= 1 + 0.01 * 2;
+    }
+    assert_near(pose(&sim, 0)->v.y, v, 1e-12);
+    assert_near(pose(&sim, 0)->w.z, w, 1e-12);
+    assert_near(simulation_v(&sim, 0)[1], fall, 1e-12);
+    simulation_end(&sim);
+}
+
+static void a_spring_on_a_fixed_node_is_in_its_reaction(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.1, 'bodies': [{'kind': 'cable', 'nodes': [[0, 0, 0], [1, 0, 0]], 'mass': 0.5, 'stiffness': 1e-9, 'radius': 0.01}, " WEIGHT(0, -1, 2) "],"
+                           "'constraints': [{'kind': 'fixed', 'body': 0, 'nodes': [0]}],"
+                           "'loads': [{'kind': 'spring', 'points': [{'body': 0, 'node': 0}, {'body': 1, 'node': 0}], 'stiffness': 1000, 'damping': 50}]}");
+    run(&sim, 100, &gap);
+    int32_t count;
+    const int32_t *node;
+    assert_near(qpc_world_reactions(sim.w.world, &node, &count)[1], 2.5 * 9.81, 1e-5);
+    simulation_end(&sim);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pendulum_of_a_ball_joint_stays_on_its_point),
+        cmocka_unit_test(a_hinge_turns_about_its_axis_alone_at_the_period_of_a_physical_pendulum),
+        cmocka_unit_test(a_hinge_carries_the_moment_of_an_overhanging_weight),
+        cmocka_unit_test(a_double_pendulum_of_boxes_keeps_its_joints),
+        cmocka_unit_test(a_cable_end_on_a_box_carries_its_weight),
+        cmocka_unit_test(an_atwood_machine_falls_at_its_acceleration),
+        cmocka_unit_test(a_block_and_tackle_of_four_parts_balances_a_quarter),
+        cmocka_unit_test(a_tendon_is_slack_until_it_is_as_long_as_that),
+        cmocka_unit_test(joints_that_contradict_are_relaxed_and_named),
+        cmocka_unit_test(a_kinematic_body_that_pulls_does_the_work_that_lifts),
+        cmocka_unit_test(a_damped_spring_steps_as_backward_euler_does),
+        cmocka_unit_test(a_stiff_spring_between_a_cable_and_a_box_swings_about_their_centre),
+        cmocka_unit_test(a_spring_turns_the_box_that_it_pulls_at_and_ends_in_line),
+        cmocka_unit_test(drag_lets_fall_at_the_speed_where_it_balances_the_weight),
+        cmocka_unit_test(a_spring_on_a_fixed_node_is_in_its_reaction),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
