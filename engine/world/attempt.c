@@ -248,6 +248,9 @@ static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
         double length = qpc_spring_direction(w, s, w->x1, &n);
         bool above = length > w->spring_max[s] * (1.0 + QPC_LIMIT_SLACK), below = length < w->spring_min[s] * (1.0 - QPC_LIMIT_SLACK);
         if (!above && !below) continue;
+        qpc_vec3 at;
+        double before = qpc_spring_direction(w, s, w->x, &at); // what was past its limit may come back more slowly
+        if (above ? length <= before : length >= before) continue;
         w->limit_on[s] |= above ? 1U : 2U;
         qpc_status st = qpc_step_add_strain_row(w, t, s, n, above, err);
         if (st != QPC_OK) return st;

@@ -45,6 +45,7 @@ typedef struct qpc_trial {
     bool doubtful;                  // energy is gained and the QP was not solved as it stood
     double near;                    // when something first comes within the pass distance, 1 if nothing does
     double excess;                  // energy test: max of both figures over the scale
+    double work_pulled;             // part of work_pushed that rows of limits may have done, J
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
     double energy_bound;            // S of the test, without driven work
     double energy_scale, energy_step, energy_drift; // what is reported, with it

@@ -89,7 +89,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                     v3_store(w->reactions + 3 * p,
                              v3_madd(v3_load(w->reactions + 3 * p), lambda * sign * (a == 0 ? 1.0 : -1.0), n));
             }
-            if (sign * opening < 0.0) t->work_pushed += lambda * fabs(opening);
+            if (sign * opening < 0.0) t->work_pulled += lambda * fabs(opening);
         }
     }
     for (int32_t i = 0; i < w->pin_count; i++) {
@@ -113,7 +113,7 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     double *v1 = w->dv_best; // free for use between solves
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
     t->energy = qpc_world_energy(w, w->x1, v1, w->pose1, &t->kinetic, &t->potential, &t->elastic);
-    t->work = t->work_pushed = 0.0;
+    t->work = t->work_pushed = t->work_pulled = 0.0;
     for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) t->work_of[k] = 0.0;
     add_work(w, t);
     double weight = 0.0, g = v3_norm(w->gravity);
@@ -135,7 +135,9 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     }
     // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do. Those of an
     // unsolved QP answer for nothing.
-    t->work_pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work));
+    double gained = t->limited ? 0.0 : fmax(0.0, t->energy - w->energy - t->work);
+    t->work_pulled = fmin(t->work_pulled, gained);
+    t->work_pushed = fmin(t->work_pushed + t->work_pulled, gained);
     t->energy_bound = w->kinetic_start + t->elastic_most;
     if (t->height_high > t->height_low) t->energy_bound += weight * (t->height_high - t->height_low);
     t->energy_scale = t->energy_bound + fmax(w->work_most, fabs(w->work + t->work));

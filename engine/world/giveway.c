@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const double LEFT_BEHIND = 2e-3; // relative; lengths so far past a limit that holds were not found
+static const double MOST_PULLED = 1e-3; // of the energy scale: what rows of limits may add in a motion
 
 /// The limits of that body give way; false if they do already.
 static bool let_go(qpc_world *w, int32_t body) {
@@ -58,8 +59,18 @@ bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
     return any;
 }
 
+/// Limits that pulled or pushed in the motion give way.
+static bool let_go_loaded(qpc_world *w) {
+    bool any = false;
+    for (int32_t i = 0; i < w->rows.m; i++)
+        if (w->rows.kind[i] != QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0) any = let_go(w, qpc_world_body_of_spring(w, w->rows.source[i])) || any;
+    return any;
+}
+
 bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t) {
-    return may_give(w) && !t->gentle && !t->exhausted && let_go_past(w, w->x1);
+    if (!may_give(w) || t->gentle || t->exhausted) return false;
+    if (let_go_past(w, w->x1)) return true;
+    return (qpc_trial_gains(w, t) || t->work_pulled > MOST_PULLED * t->energy_bound) && let_go_loaded(w);
 }
 
 double qpc_step_given(const qpc_world *w, double h) {
