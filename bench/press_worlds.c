@@ -1,9 +1,9 @@
 /// Random worlds in which something driven presses on or pulls at what is free, and what comes of it: gaps, speeds over what the
 /// orders explain, pushing out, energy and times. In process, one thread, default settings.
 ///
-///     bench_press_worlds [--kind cables|boxes|sheets|limits] [--worlds N] [--first SEED] [--verbose]
+///     bench_press_worlds [--kind cables|crossing|boxes|sheets|limits] [--worlds N] [--first SEED] [--verbose]
 ///
-/// cables: one to three of 40 nodes, crossing, under a plate; boxes: one to three rigid ones, and a cable, under a plate; sheets: a sheet of
+/// cables: one to three of 40 nodes, crossing, under a plate; crossing: two, always the same but for where they cross; boxes: one to three rigid ones, and a cable, under a plate; sheets: a sheet of
 /// 8 x 8 nodes, and a cable, under a plate; limits: cables between two pins that are pulled about, with strain limits both ways. A seed
 /// always gives the same world. A line a world, then the worst of each kind. See docs/benchmarks.md.
 #include "base/json.h"
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { CABLES, BOXES, SHEETS, LIMITS, KINDS } kind;
-static const char *const NAMES[KINDS] = {"cables", "boxes", "sheets", "limits"};
+typedef enum kind { CABLES, CROSSING, BOXES, SHEETS, LIMITS, KINDS } kind;
+static const char *const NAMES[KINDS] = {"cables", "crossing", "boxes", "sheets", "limits"};
 
 typedef struct press_world {
     char text[16384];
@@ -80,6 +80,22 @@ static void make_cables(press_world *p, random_source *r) {
     }
     add_plate(p, r, p->height + radius + random_real(r, 0.001, 0.01));
     p->steps = (int)(0.6 / p->dt);
+}
+
+static void make_crossing(press_world *p, random_source *r) {
+    static const double SPEED[] = {0.05, 0.1, 0.2, 0.5, 1.0};
+    double aside[4], speed = SPEED[random_int(r, 0, 4)];
+    bool rubs = random_chance(r, 0.2);
+    for (int i = 0; i < 4; i++) aside[i] = random_real(r, -0.02, 0.02);
+    *p = (press_world){.dt = random_chance(r, 0.7) ? 0.005 : 0.01, .speed = speed, .thickness = HUGE_VAL};
+    add(p, "{'dt': %g, 'gravity': [0, -9.81, 0], %s'bodies': [{'name': 'floor', 'kind': 'static', 'position': [0, -0.1, 0], 'mesh': {'generate': "
+           "{'kind': 'box', 'width': 4, 'height': 0.2, 'depth': 4}}}", p->dt, rubs ? "'contacts': {'friction': 0.3}, " : "");
+    const double from[2][3] = {{-0.4 + aside[0], 0.0121, aside[1]}, {0.01 + aside[2], 0.0362, -0.4 + aside[3]}};
+    const double to[2][3] = {{0.4 + aside[0], 0.0121, 0.02 + aside[1]}, {-0.01 + aside[2], 0.0362, 0.4 + aside[3]}};
+    for (int k = 0; k < 2; k++) add_cable(p, k, 0.01, 0.012, from[k], to[k], 40);
+    p->cables = 2;
+    add_plate(p, r, 0.05);
+    p->steps = (int)(1.0 / p->dt);
 }
 
 static void make_boxes(press_world *p, random_source *r) {
@@ -197,7 +213,7 @@ static void print_figures(const figures *f) {
 }
 
 static qpc_status run(kind of, uint64_t seed, bool verbose, figures *f, qpc_error *err) {
-    static void (*const make[KINDS])(press_world *, random_source *) = {make_cables, make_boxes, make_sheets, make_limits};
+    static void (*const make[KINDS])(press_world *, random_source *) = {make_cables, make_crossing, make_boxes, make_sheets, make_limits};
     press_world p = {.used = 0};
     random_source r = {.state = seed * 1000 + (uint64_t)of};
     qpc_test_meshes *meshes = qpc_test_meshes_create();
@@ -261,7 +277,7 @@ int main(int argc, char **argv) {
         else if (value && strcmp(argv[i], "--first") == 0) first = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--verbose") == 0) verbose = true;
         else {
-            (void)fprintf(stderr, "usage: bench_press_worlds [--kind cables|boxes|sheets|limits] [--worlds N] [--first SEED] [--verbose]\n");
+            (void)fprintf(stderr, "usage: bench_press_worlds [--kind cables|crossing|boxes|sheets|limits] [--worlds N] [--first SEED] [--verbose]\n");
             return 2;
         }
     }

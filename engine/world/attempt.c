@@ -250,7 +250,7 @@ static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
         if (!above && !below) continue;
         qpc_vec3 at;
         double before = qpc_spring_direction(w, s, w->x, &at); // what was past its limit may come back more slowly
-        if (above ? length <= before : length >= before) continue;
+        if (w->integrator == QPC_IMPLICIT_EULER && (above ? length <= before : length >= before)) continue;
         w->limit_on[s] |= above ? 1U : 2U;
         qpc_status st = qpc_step_add_strain_row(w, t, s, n, above, err);
         if (st != QPC_OK) return st;

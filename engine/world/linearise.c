@@ -143,7 +143,8 @@ static double limit_of(const qpc_world *w, const qpc_trial *t, int32_t spring, q
         length *= v3_dot(n, at);
         return maximum ? fmax(limit, length) : fmin(limit, length);
     }
-    if (maximum ? length <= limit : length >= limit) return limit;
+    // Where limits do not give way as springs they hold, whatever it takes.
+    if ((maximum ? length <= limit : length >= limit) || w->integrator != QPC_IMPLICIT_EULER) return limit;
     double most = most_recovered(w, t->h, spring);
     return maximum ? fmax(limit, length - most) : fmin(limit, length + most);
 }
