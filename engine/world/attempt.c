@@ -20,12 +20,14 @@ enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
     GENTLE_PASSES = 12,      // of a gentle attempt, whatever the scene says
+    PATIENT_NEWTON = 40,     // of a patient attempt
     GIVING_NEWTON = 3,       // corrections where limits give way, whatever the scene says
 };
 
 /// Newton corrections of an attempt. Limits that give way are springs a hundred times as stiff that begin at their length: one
 /// linear solve steps far over that, and what it stores comes back as speed.
-static int32_t corrections(const qpc_world *w) {
+static int32_t corrections(const qpc_world *w, const qpc_trial *t) {
+    if (t->patient) return PATIENT_NEWTON;
     return w->springs.giving != NULL && w->solver.newton < GIVING_NEWTON ? GIVING_NEWTON : w->solver.newton;
 }
 
@@ -147,7 +149,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
     bool bodies = w->free_count == 0 && w->rigid_count > 0; // nothing but rigid ones: M stands, and rows are all that can change
-    t->loose = corrections(w) > 0 && w->integrator == QPC_IMPLICIT_EULER && !bodies; // a QP follows
+    t->loose = corrections(w, t) > 0 && w->integrator == QPC_IMPLICIT_EULER && !bodies; // a QP follows
     if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
     t->loose = false;
     // Where it led is where rows were made, or there are none.
@@ -166,9 +168,9 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (w->integrator != QPC_IMPLICIT_EULER) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
-    bool tight = t->newton > 0 || corrections(w) == 0 || t->exhausted || t->settled; // the answer at hand
+    bool tight = t->newton > 0 || corrections(w, t) == 0 || t->exhausted || t->settled; // the answer at hand
     if (t->settled && !again) return QPC_OK;
-    while (t->newton < corrections(w) && change > tolerance && !t->contradiction && !t->last_pass) {
+    while (t->newton < corrections(w, t) && change > tolerance && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
@@ -380,7 +382,7 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         qpc_trial_test_energy(w, t);
         qpc_lap(&since, &w->report->ns_certify);
         // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
-        if (!qpc_trial_gains(w, t) || t->newton >= corrections(w)) break;
+        if (!qpc_trial_gains(w, t) || t->newton >= corrections(w, t)) break;
         tolerance *= 1e-2;
     }
     if (st != QPC_OK || t->contradiction) return st;
@@ -400,7 +402,7 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 /// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
 static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .cautious = cautious, .gentle = gentle};
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
 
@@ -413,6 +415,12 @@ qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle,
         if (st == QPC_OK && (gentle || (t->contradiction && !t->giving))) st = restart(w, t, true, gentle, err);
     }
     return st;
+}
+
+qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    t->patient = true;
+    qpc_status st = restart(w, t, false, false, err);
+    return st == QPC_OK && t->contradiction ? qpc_trial_attempt_cautiously(w, t, false, err) : st;
 }
 
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {

@@ -9,7 +9,6 @@
 #include <string.h>
 
 static const double LEFT_BEHIND = 2e-3; // relative; lengths so far past a limit that holds were not found
-static const double MOST_PULLED = 1e-3; // of the energy scale: what rows of limits may add in a motion
 
 /// The limits of that body give way; false if they do already.
 static bool let_go(qpc_world *w, int32_t body) {
@@ -70,7 +69,7 @@ static bool let_go_loaded(qpc_world *w) {
 bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t) {
     if (!may_give(w) || t->gentle || t->exhausted) return false;
     if (let_go_past(w, w->x1)) return true;
-    return (qpc_trial_gains(w, t) || t->work_pulled > MOST_PULLED * t->energy_bound) && let_go_loaded(w);
+    return qpc_trial_gains(w, t) && let_go_loaded(w);
 }
 
 double qpc_step_given(const qpc_world *w, double h) {
