@@ -24,12 +24,14 @@ enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
     GENTLE_PASSES = 12,      // of a gentle attempt, whatever the scene says
+    PATIENT_NEWTON = 40,     // of a patient attempt
     GIVING_NEWTON = 3,       // corrections where limits give way, whatever the scene says
 };
 
 /// Newton corrections of an attempt. Limits that give way are springs a hundred times as stiff that begin at their length: one
 /// linear solve steps far over that, and what it stores comes back as speed.
-static int32_t corrections(const qpc_world *w) {
+static int32_t corrections(const qpc_world *w, const qpc_trial *t) {
+    if (t->patient) return PATIENT_NEWTON;
     return w->springs.giving != NULL && w->solver.newton < GIVING_NEWTON ? GIVING_NEWTON : w->solver.newton;
 }
 
@@ -156,7 +158,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
     // Nothing but rigid bodies: M stands, and rows are all that can change.
     bool bodies = w->free_count == 0 && w->rigid_count > 0 && w->load_count == 0;
-    t->loose = corrections(w) > 0 && qpc_is_implicit(w) && !bodies; // a QP follows
+    t->loose = corrections(w, t) > 0 && qpc_is_implicit(w) && !bodies; // a QP follows
     if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
     t->loose = false;
     // Where it led is where rows were made, or there are none.
@@ -175,9 +177,9 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (!qpc_is_implicit(w)) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
-    bool tight = t->newton > 0 || corrections(w) == 0 || t->exhausted || t->settled; // the answer at hand
+    bool tight = t->newton > 0 || corrections(w, t) == 0 || t->exhausted || t->settled; // the answer at hand
     if (t->settled && !again) return QPC_OK;
-    while (t->newton < corrections(w) && (change > tolerance || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
+    while (t->newton < corrections(w, t) && (change > tolerance || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
@@ -257,6 +259,9 @@ static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
         double length = qpc_spring_direction(w, s, w->x1, &n);
         bool above = length > w->spring_max[s] * (1.0 + QPC_LIMIT_SLACK), below = length < w->spring_min[s] * (1.0 - QPC_LIMIT_SLACK);
         if (!above && !below) continue;
+        qpc_vec3 at;
+        double before = qpc_spring_direction(w, s, w->x, &at); // what was past its limit may come back more slowly
+        if (w->integrator == QPC_IMPLICIT_EULER && (above ? length <= before : length >= before)) continue;
         w->limit_on[s] |= above ? 1U : 2U;
         qpc_status st = qpc_step_add_strain_row(w, t, s, n, above, err);
         if (st != QPC_OK) return st;
@@ -389,14 +394,14 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         qpc_lap(&since, &w->report->ns_certify);
         // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
         if (!qpc_trial_gains(w, t)) break;
-        if ((t->newton >= corrections(w) || round == MAX_ROUNDS - 1) && qpc_integrate_fall_back(w)) { // by implicit Euler, then
+        if ((t->newton >= corrections(w, t) || round == MAX_ROUNDS - 1) && qpc_integrate_fall_back(w)) { // by implicit Euler, then
             qpc_trial_count(w, t);
             t->newton = t->passes = round = 0;
             tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
             qpc_step_place_end(w, t->h, w->dv);
             continue;
         }
-        if (t->newton >= corrections(w)) break;
+        if (t->newton >= corrections(w, t)) break;
         tolerance *= 1e-2;
     }
     if (st != QPC_OK || t->contradiction) return st;
@@ -416,7 +421,7 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 /// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
 static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .cautious = cautious, .gentle = gentle};
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
 
@@ -429,6 +434,12 @@ qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle,
         if (st == QPC_OK && (gentle || (t->contradiction && !t->giving))) st = restart(w, t, true, gentle, err);
     }
     return st;
+}
+
+qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    t->patient = true;
+    qpc_status st = restart(w, t, false, false, err);
+    return st == QPC_OK && t->contradiction ? qpc_trial_attempt_cautiously(w, t, false, err) : st;
 }
 
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {

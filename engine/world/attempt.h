@@ -47,6 +47,8 @@ typedef struct qpc_trial {
     bool doubtful;                  // energy is gained and the QP was not solved as it stood
     double near;                    // when something first comes within the pass distance, 1 if nothing does
     double excess;                  // energy test: max of both figures over the scale
+    bool pushes;                    // pushing out does more than it may: energy is gained
+    bool patient;                   // Newton goes on until energy holds, whatever the scene says
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
     double energy_bound;            // S of the test, without driven work
     double energy_scale, energy_step, energy_drift; // what is reported, with it
@@ -196,6 +198,8 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
 /// for what is driven), passes whatever the scene says, and the default solver.
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err);
+/// Bold, and patient: for a motion that gains energy and is not to be made in smaller parts.
+qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Every row again where the motion is by now: those of rigid bodies are good for poses near the one they were made at only.
 qpc_status qpc_step_renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// x1 of dv: nodes and vertices of rigid bodies; driven and pinned ones are there already.

@@ -9,6 +9,7 @@
 static const double ABSURD_SPEED = 10.0;  // times the fastest thing that explains it
 static const double LEAST_ENERGY = 1e-12; // J, of a scale
 static const double OF_NO_USE = 10.0;     // the same, of a change of velocity that no contradiction need be told from
+static const double MOST_PUSHED = 1e-3;   // of the energy scale, by pushing out in a motion
 static const double ABSURD_ENERGY = 10.0; // kinetic and elastic, times all the energy there is
 
 /// Impulse of the fixed-point constraint of pin i on its node over the motion: K dv + J'lambda - b there.
@@ -146,6 +147,14 @@ static void add_work(qpc_world *w, qpc_trial *t) {
     }
 }
 
+/// What pushing out may add in a motion, J: a little of what is there, or all that is free at the speed of pushing out.
+static double most_pushed(const qpc_world *w, const qpc_trial *t) {
+    double mass = 0.0;
+    for (int32_t i = 0; i < w->free_count; i++) mass += w->mass[i];
+    for (int32_t i = 0; i < w->rigid_count; i++) mass += w->rigids[i].inertia.mass;
+    return MOST_PUSHED * t->energy_bound + 0.5 * mass * w->solver.recovery_speed * w->solver.recovery_speed;
+}
+
 /// Energies at the end of the motion and the test of item 4: E+ - E - W and E+ - E0 - W within tolerance.
 void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     double *v1 = w->dv_best; // free for use between solves
@@ -171,11 +180,13 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
         t->height_low = fmin(t->height_low, fmin(height, before));
         t->height_high = fmax(t->height_high, fmax(height, before));
     }
-    // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do. Those of an
-    // unsolved QP answer for nothing.
-    t->work_pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work));
     t->energy_bound = w->kinetic_start + t->elastic_most;
     if (t->height_high > t->height_low) t->energy_bound += weight * (t->height_high - t->height_low);
+    // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do. Those of an
+    // unsolved QP answer for nothing. What is more than pushing out may do is a gain like any other.
+    double pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work)), most = most_pushed(w, t);
+    t->pushes = pushed > most;
+    t->work_pushed = fmin(pushed, most);
     t->energy_scale = t->energy_bound + fmax(w->work_most, fabs(w->work + t->work));
     t->excess = qpc_trial_measure_energy(w, t, t->energy);
 }

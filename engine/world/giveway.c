@@ -10,8 +10,6 @@
 
 static const double LEFT_BEHIND = 2e-3; // relative; lengths so far past a limit that holds were not found
 
-enum { GIVEN_STEPS = 8 }; // limits that gave way are tried again in every so manieth step
-
 /// The limits of that body give way; false if they do already.
 static bool let_go(qpc_world *w, int32_t body) {
     const qpc_body *of = &w->bodies[body];
@@ -40,8 +38,8 @@ static bool let_go_past(qpc_world *w, const double *x) {
 void qpc_step_hold_limits(qpc_world *w) {
     if (w->springs.giving != NULL) memset(w->giving, 0, (size_t)w->springs.count);
     w->springs.giving = NULL;
-    // To find anew that rows contradict takes far longer than the step that follows from it; a budget it would use up.
-    if (may_give(w) && (w->step % GIVEN_STEPS != 0 || w->solver.budget > 0)) let_go_past(w, w->x);
+    // A row that holds again where its spring is far past pulls that in within one motion, whatever it takes.
+    if (may_give(w)) let_go_past(w, w->x);
 }
 
 bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
@@ -60,8 +58,18 @@ bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
     return any;
 }
 
+/// Limits that pulled or pushed in the motion give way.
+static bool let_go_loaded(qpc_world *w) {
+    bool any = false;
+    for (int32_t i = 0; i < w->rows.m; i++)
+        if (w->rows.kind[i] != QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0) any = let_go(w, qpc_world_body_of_spring(w, w->rows.source[i])) || any;
+    return any;
+}
+
 bool qpc_step_overrun_gives(qpc_world *w, const qpc_trial *t) {
-    return may_give(w) && !t->gentle && !t->exhausted && let_go_past(w, w->x1);
+    if (!may_give(w) || t->gentle || t->exhausted) return false;
+    if (let_go_past(w, w->x1)) return true;
+    return qpc_trial_gains(w, t) && let_go_loaded(w);
 }
 
 double qpc_step_given(const qpc_world *w, double h) {

@@ -132,15 +132,33 @@ double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x,
     return length;
 }
 
+/// How much of what a spring is past its limit at x may be made up for in the motion, m: all springs in a line together at the speed
+/// at which pairs that start too near are pushed apart.
+static double most_recovered(const qpc_world *w, double h, int32_t spring) {
+    const qpc_body *body = &w->bodies[qpc_world_body_of_spring(w, spring)];
+    double in_line = body->mesh != NULL ? sqrt(body->stretch_count) : body->stretch_count;
+    return w->solver.recovery_speed * h / in_line;
+}
+
+/// The length that a limit asks for in a motion, along n. In a gentle one the present length will do.
+static double limit_of(const qpc_world *w, const qpc_trial *t, int32_t spring, qpc_vec3 n, bool maximum) {
+    qpc_vec3 at;
+    double limit = maximum ? w->spring_max[spring] : w->spring_min[spring], length = qpc_spring_direction(w, spring, w->x, &at);
+    if (t->gentle) {
+        length *= v3_dot(n, at);
+        return maximum ? fmax(limit, length) : fmin(limit, length);
+    }
+    // Where limits do not give way as springs they hold, whatever it takes.
+    if ((maximum ? length <= limit : length >= limit) || !qpc_is_implicit(w)) return limit;
+    double most = most_recovered(w, t->h, spring);
+    return maximum ? fmax(limit, length - most) : fmin(limit, length + most);
+}
+
 qpc_status qpc_step_add_strain_row(qpc_world *w, const qpc_trial *t, int32_t spring, qpc_vec3 n, bool maximum,
                                    qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
-    double limit = maximum ? w->spring_max[spring] : w->spring_min[spring];
     int32_t i = w->spring_node[spring], j = qpc_springs_other(&w->springs, spring);
-    if (t->gentle) { // the present length will do
-        double length = v3_dot(n, v3_sub(v3_load(w->x + 3 * i), v3_load(w->x + 3 * j)));
-        limit = maximum ? fmax(limit, length) : fmin(limit, length);
-    }
+    double limit = limit_of(w, t, spring, n, maximum);
     return qpc_rows_add_strain(&w->rows, &frame, i, j, n, maximum, limit, qpc_step_strain_key(spring, maximum), spring, err);
 }
 

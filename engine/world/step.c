@@ -383,6 +383,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);
     // An unsolved QP that gains energy: the same.
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
+    if (st == QPC_OK && t.pushes && qpc_trial_gains(w, &t) && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && (t.impact || t.swerves || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
@@ -395,7 +396,9 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     }
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
+    if (st == QPC_OK && !t.impact && !t.exhausted && qpc_trial_gains(w, &t)) st = qpc_trial_attempt_patiently(w, &t, err);
     if (st == QPC_OK && t.exhausted) st = qpc_step_wind_up(w, &t, err);
+    else if (st == QPC_OK && !t.impact && qpc_trial_gains(w, &t)) st = qpc_step_slow_down(w, &t, err);
     else if (st == QPC_OK && t.absurd) qpc_step_stand_still(w, &t);
     if (st == QPC_OK) {
         t.held_back = note_hold(w);
