@@ -8,8 +8,9 @@
 static const double STAT_TOLERANCE = 1e-6;
 static const double FRICTION_OPERATIONS = 1e9;
 static const double FARTHEST = 1e20;         // m, of a node
-static const double LOOSE = 100;             // times the tolerances, of QPs on the way; of the first one of
-static const double LOOSE_FRICTION = 1e-4;   // natural residual at most, where QPs are loose
+static const double LOOSE = 100;             // times the tolerances, of QPs on the way
+static const double LOOSE_FRICTION = 1e-3;   // natural residual of friction there
+static const double NEARLY = 10;             // times its tolerance, and its motion is kept although it missed
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
 enum { FRICTION_ENGINES = 16 };              // engines of a report from here on are ways of friction
 enum {
@@ -119,7 +120,7 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     qpc_friction_report rubbing = {.converged = false};
     int32_t left = qpc_step_budget_left(w);
     bool tried = left > 2;
-    if (loose && qpc_has_cloth(w)) how.tolerance = fmin(LOOSE * how.tolerance, fmax(how.tolerance, LOOSE_FRICTION));
+    if (loose && qpc_has_cloth(w)) how.tolerance = fmax(how.tolerance, LOOSE_FRICTION);
     how.max_iterations = friction_steps(w, qp, friction);
     // Less and less is tried in a step that misses.
     bool dense = how.mode != QPC_FRICTION_EXACT || qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
@@ -138,6 +139,11 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     }
     if (w->rub.missed < 15) w->rub.missed++;
     w->rub.unmet = true;
+    if (tried && how.mode == QPC_FRICTION_EXACT && rubbing.natural <= NEARLY * how.tolerance) { // rows hold as well as the law
+        report->outcome = QPC_OUTCOME_OPTIMAL;
+        w->report->engine = FRICTION_ENGINES + (int64_t)rubbing.path;
+        return QPC_OK;
+    }
     return solve_under_friction(w, id, *qp, options, dv, report, ret_out, err);
 }
 
