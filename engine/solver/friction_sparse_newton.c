@@ -1,14 +1,19 @@
-/// Newton on the law as Alart and Curnier have it, where K has any pattern (TF13 of docs/theory-friction.md).
+/// Newton on the law as Alart and Curnier have it, where K has any pattern (TF13 of
+/// docs/theory-friction.md).
 ///
-///     F_N = x_N - max(0, z_N),   F_T = x_T - D(x_T - R y_T; mu max(0, z_N)),   z_N = x_N - R y_N,   D the projection on a disc
+///     F_N = x_N - max(0, z_N),   F_T = x_T - D(x_T - R y_T; mu max(0, z_N)),   z_N = x_N - R y_N,
+///     D the projection on a disc
 ///
-/// Zero where TF6 is, but without its term mu |y_T|, whose kink at rest is what keeps the other methods going round where cloth
-/// folds between things that are driven. With P of each block the derivative by z, and eps the weight of a proximal term,
+/// Zero where TF6 is, but without its term mu |y_T|, whose kink at rest is what keeps the other
+/// methods going round where cloth folds between things that are driven. With P of each block the
+/// derivative by z, and eps the weight of a proximal term,
 ///
-///     (K + H'C H) s = H'(x + g) - (K dv - b),   g = -(I - P + eps)^-1 F,   C = R (I - P + eps)^-1 P,   d = g - C H s
+///     (K + H'C H) s = H'(x + g) - (K dv - b),   g = -(I - P + eps)^-1 F,   C = R (I - P + eps)^-1
+///     P,   d = g - C H s
 ///
-/// In C what slides pushes along e_N + mu n by what it moves along e_N: not symmetric. GMRES, preconditioned by the factor
-/// of the matrix without that coupling, in the norm of that matrix. Worker thread of the world; memory from the arena.
+/// In C what slides pushes along e_N + mu n by what it moves along e_N: not symmetric. GMRES,
+/// preconditioned by the factor of the matrix without that coupling, in the norm of that matrix.
+/// Worker thread of the world; memory from the arena.
 #include "engine/solver/friction_sparse.h"
 #include "engine/solver/hessenberg.h"
 
@@ -19,12 +24,14 @@
 enum {
     VECTORS = 50,
     HALVINGS = 7,
-    SLOW = 2,  // steps without progress before a leap,
-    IDLE = 9,  // and before it is given up
+    SLOW = 2, // steps without progress before a leap,
+    IDLE = 9, // and before it is given up
 };
-static const double WEIGHT = 1;                              // R, of blocks that are scaled
-static const double PROXIMAL = 1e-6, PROXIMAL_LEAP = 1e-7;   // eps; of a step that is taken whole, wherever it leads
-static const double ENOUGH = 1e-3, DESCENT = 1e-4;           // ENOUGH: of eps, which |F| is over in the norm of GMRES
+static const double WEIGHT = 1; // R, of blocks that are scaled
+static const double PROXIMAL = 1e-6,
+                    PROXIMAL_LEAP = 1e-7; // eps; of a step that is taken whole, wherever it leads
+static const double ENOUGH = 1e-3,
+                    DESCENT = 1e-4; // ENOUGH: of eps, which |F| is over in the norm of GMRES
 static const double PROGRESS = 0.5;
 
 typedef struct newton {
@@ -49,14 +56,17 @@ static bool allocate(newton *w) {
     return true;
 }
 
-/// F at x and y; *ret_part: radius of the disc over |z_T|, at most 1; n (2): the direction of z_T. False: nothing pushes.
-static bool law(const qpc_friction_block *b, const double *x, const double *y, double *F, double *ret_part, double *n) {
+/// F at x and y; *ret_part: radius of the disc over |z_T|, at most 1; n (2): the direction of z_T.
+/// False: nothing pushes.
+static bool law(const qpc_friction_block *b, const double *x, const double *y, double *F,
+                double *ret_part, double *n) {
     double normal = x[0] - WEIGHT * y[0];
     bool pushes = b->kind == QPC_BLOCK_FREE || normal > 0;
     F[0] = pushes ? WEIGHT * y[0] : x[0];
     *ret_part = 1;
     if (b->size == 1) return pushes;
-    double z[2] = {x[1] - WEIGHT * y[1], x[2] - WEIGHT * y[2]}, radius = b->mu * fmax(normal, 0), size = qpc_friction_length(z[0], z[1]);
+    double z[2] = {x[1] - WEIGHT * y[1], x[2] - WEIGHT * y[2]}, radius = b->mu * fmax(normal, 0),
+           size = qpc_friction_length(z[0], z[1]);
     if (size > radius) *ret_part = radius / size;
     for (int32_t a = 0; a < 2; a++) {
         n[a] = size > 0 ? z[a] / size : 0;
@@ -82,17 +92,20 @@ static double merit(const newton *w, double t) {
 }
 
 /// Row a of the block in the preconditioner: sum factor_k h_k.
-static void set_row(qpc_sheet *s, const qpc_friction_block *b, int32_t row, double normal, double first, double second) {
+static void set_row(qpc_sheet *s, const qpc_friction_block *b, int32_t row, double normal,
+                    double first, double second) {
     double *out = s->row_value + s->row_start[row];
     s->weight[row] = 1;
-    for (int32_t k = 0; k < b->columns; k++) out[k] = normal * b->h[0][k] + (b->size > 1 ? first * b->h[1][k] + second * b->h[2][k] : 0);
+    for (int32_t k = 0; k < b->columns; k++)
+        out[k] = normal * b->h[0][k] + (b->size > 1 ? first * b->h[1][k] + second * b->h[2][k] : 0);
 }
 
 /// C and g of a block, and its rows in the preconditioner.
 static void linearise_block(newton *w, int32_t i, int32_t row) {
     qpc_sheet *s = w->s;
     qpc_friction_block *b = s->blocks + i;
-    double *F = w->F[i], part, n[2], eps = w->proximal, stiff = WEIGHT / eps, root = sqrt(stiff), one = 1 + eps;
+    double *F = w->F[i], part, n[2], eps = w->proximal, stiff = WEIGHT / eps, root = sqrt(stiff),
+           one = 1 + eps;
     memset(b->C, 0, sizeof b->C);
     if (!law(b, b->x, b->y, F, &part, n)) {
         for (int32_t a = 0; a < b->size; a++) b->g[a] = -F[a] / one;
@@ -110,7 +123,8 @@ static void linearise_block(newton *w, int32_t i, int32_t row) {
         return;
     }
     double around = WEIGHT * part / (1 - part + eps), along = b->mu * stiff;
-    double across[2] = {-n[1], n[0]}, F_along = F[1] * n[0] + F[2] * n[1], F_around = F[1] * across[0] + F[2] * across[1];
+    double across[2] = {-n[1], n[0]}, F_along = F[1] * n[0] + F[2] * n[1],
+           F_around = F[1] * across[0] + F[2] * across[1];
     double g_along = (-F_along + b->mu * b->g[0]) / one, g_around = -F_around / (1 - part + eps);
     for (int32_t a = 0; a < 2; a++) {
         b->C[1 + a][0] = along * n[a];
@@ -177,7 +191,8 @@ static qpc_status gmres(newton *w, bool *ret_good, qpc_error *err) {
     }
     h.e[0] = norm;
     while (j < VECTORS && fabs(h.e[j]) > enough) {
-        double *v = w->V + (size_t)j * stride, *z = v + stride, *mz = w->MV + (size_t)(j + 1) * stride;
+        double *v = w->V + (size_t)j * stride, *z = v + stride,
+               *mz = w->MV + (size_t)(j + 1) * stride;
         multiply(s, v, mz);
         if ((st = qpc_normal_solve(s->normal, mz, z, err)) != QPC_OK) return st;
         for (int32_t i = 0; i <= j; i++) {
@@ -205,17 +220,21 @@ static qpc_status gmres(newton *w, bool *ret_good, qpc_error *err) {
     return QPC_OK;
 }
 
-/// s->d = K^-1 (b - K dv + H'(x + d)), Kd with it, dy of the blocks: the motion that goes with d to round-off.
-static void follow(newton *w) {
+/// s->d = K^-1 (b - K dv + H'(x + d)) and dy of the blocks: the motion that goes with d to
+/// round-off.
+static qpc_status follow(newton *w, qpc_error *err) {
     qpc_sheet *s = w->s;
     double push[3];
-    for (int32_t k = 0; k < s->qp->n; k++) w->rhs[k] = -s->rest[k];
+    for (int32_t k = 0; k < s->qp->n; k++) s->d[k] = -s->rest[k];
     for (int32_t i = 0; i < s->qp->m; i++) {
         for (int32_t a = 0; a < s->blocks[i].size; a++) push[a] = s->blocks[i].x[a] + w->d[i][a];
-        qpc_friction_block_push(s->blocks + i, push, w->rhs);
+        qpc_friction_block_push(s->blocks + i, push, s->d);
     }
-    qpc_linsys_solve(s->qp->sys, w->rhs, s->d);
-    for (int32_t i = 0; i < s->qp->m; i++) qpc_friction_block_velocity(s->blocks + i, s->d, s->blocks[i].dy);
+    qpc_status st = qpc_linsys_solve_many(s->qp->sys, s->d, 1, err);
+    if (st != QPC_OK) return st;
+    for (int32_t i = 0; i < s->qp->m; i++)
+        qpc_friction_block_velocity(s->blocks + i, s->d, s->blocks[i].dy);
+    return QPC_OK;
 }
 
 static void move(newton *w, double t) {
@@ -250,9 +269,11 @@ static qpc_status step(newton *w, bool *ret_good, qpc_error *err) {
         force_of(b, s->d, moved);
         for (int32_t a = 0; a < b->size; a++) w->d[i][a] = b->g[a] - moved[a];
     }
-    follow(w);
+    if ((st = follow(w, err)) != QPC_OK) return st;
     double start = merit(w, 0), t = 1;
-    for (int32_t k = 0; k < HALVINGS && !w->leaps && !(merit(w, t) <= (1 - DESCENT * t) * start); k++) t *= 0.5;
+    for (int32_t k = 0; k < HALVINGS && !w->leaps && !(merit(w, t) <= (1 - DESCENT * t) * start);
+         k++)
+        t *= 0.5;
     double end = merit(w, t);
     *ret_good = end < DBL_MAX;
     pace(w, end);
@@ -260,35 +281,41 @@ static qpc_status step(newton *w, bool *ret_good, qpc_error *err) {
     return QPC_OK;
 }
 
-qpc_status qpc_sheet_newton(qpc_sheet *s, double goal, int32_t most, int32_t *steps, qpc_error *err) {
+/// dv of x.
+static qpc_status settle(newton *w, qpc_error *err) {
+    memset(w->d, 0, (size_t)w->s->qp->m * sizeof *w->d);
+    qpc_status st = follow(w, err);
+    if (st == QPC_OK) move(w, 1);
+    return st;
+}
+
+/// |F| of TF6 at x; what is best so far is kept.
+static double look(qpc_sheet *s, double least) {
+    double norm = qpc_friction_blocks_map(s->blocks, s->qp->m);
+    for (int32_t i = 0; i < s->qp->m && norm < least; i++)
+        memcpy(s->blocks[i].best, s->blocks[i].x, sizeof s->blocks[i].x);
+    return fmin(least, norm);
+}
+
+qpc_status qpc_sheet_newton(qpc_sheet *s, double goal, int32_t most, int32_t *steps,
+                            qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(s->arena);
     newton w = {.s = s, .proximal = PROXIMAL, .mark = HUGE_VAL};
-    qpc_status st = qpc_linsys_ensure(s->qp->sys, err);
-    if (st != QPC_OK) return st;
-    if (!allocate(&w)) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", s->qp->m);
-    memset(w.d, 0, (size_t)s->qp->m * sizeof *w.d);
-    follow(&w);
-    move(&w, 1);
-    double least = DBL_MAX, last = DBL_MAX;
-    int32_t idle = 0;
-    for (int32_t k = 0; st == QPC_OK; k++) {
-        double norm = qpc_friction_blocks_map(s->blocks, s->qp->m);
-        for (int32_t i = 0; i < s->qp->m && norm < least; i++) memcpy(s->blocks[i].best, s->blocks[i].x, sizeof s->blocks[i].x);
-        least = fmin(least, norm);
+    if (!allocate(&w))
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", s->qp->m);
+    qpc_status st = settle(&w, err);
+    double least = st == QPC_OK ? look(s, DBL_MAX) : DBL_MAX, last = least;
+    bool good = st == QPC_OK;
+    for (int32_t k = 0, idle = 0; good && k < most && idle < IDLE && least > goal; k++) {
+        ++*steps;
+        if ((st = step(&w, &good, err)) != QPC_OK) break;
+        least = look(s, least);
         idle = least < PROGRESS * last ? 0 : idle + 1;
         if (idle == 0) last = least;
-        bool good;
-        if (!(least > goal) || k >= most || idle > IDLE) break;
-        ++*steps;
-        st = step(&w, &good, err);
-        if (!good) break;
     }
-    for (int32_t i = 0; i < s->qp->m && least < DBL_MAX; i++) memcpy(s->blocks[i].x, s->blocks[i].best, sizeof s->blocks[i].x);
-    memset(w.d, 0, (size_t)s->qp->m * sizeof *w.d);
-    if (st == QPC_OK) {
-        follow(&w);
-        move(&w, 1);
-    }
+    for (int32_t i = 0; i < s->qp->m && least < DBL_MAX; i++)
+        memcpy(s->blocks[i].x, s->blocks[i].best, sizeof s->blocks[i].x);
+    if (st == QPC_OK) st = settle(&w, err);
     qpc_arena_rewind(s->arena, mark);
     return st;
 }

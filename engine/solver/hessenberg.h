@@ -1,5 +1,5 @@
-/// The least-squares problem of GMRES by Givens rotations: column j of a Hessenberg matrix is made upper triangular as it
-/// comes, |e[j + 1]| is the residual after it. Memory is the caller's.
+/// The least-squares problem of GMRES by Givens rotations: column j of a Hessenberg matrix is made
+/// upper triangular as it comes, |e[j + 1]| is the residual after it. Memory is the caller's.
 #ifndef QPC_ENGINE_SOLVER_HESSENBERG_H
 #define QPC_ENGINE_SOLVER_HESSENBERG_H
 
@@ -9,7 +9,8 @@
 enum { QPC_HESSENBERG_MOST = 60 };
 
 typedef struct qpc_hessenberg {
-    double R[QPC_HESSENBERG_MOST][QPC_HESSENBERG_MOST + 1], c[QPC_HESSENBERG_MOST], s[QPC_HESSENBERG_MOST], e[QPC_HESSENBERG_MOST + 1];
+    double R[QPC_HESSENBERG_MOST][QPC_HESSENBERG_MOST + 1], c[QPC_HESSENBERG_MOST],
+        s[QPC_HESSENBERG_MOST], e[QPC_HESSENBERG_MOST + 1];
 } qpc_hessenberg;
 
 /// Column j, its entries 0 .. j + 1 in R[j].
