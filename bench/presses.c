@@ -4,7 +4,9 @@
 ///     bench_presses [--scene NAME] [--commit ID] [--csv FILE] [--check] [--verbose]
 ///
 /// sheets: 8 x 8 and 9 x 9 particles over 0.5 m, r 8 mm, plate at 0.2 m/s. cable-on-sheet: 30 particles on 10 x 10, plate at 0.1 m/s.
-/// limits: 12 x 12 particles over 1 m, pinned at the corners, limits of 5 %, a ball from below at 0.5 m/s. Each runs as long as is written
+/// limits: 12 x 12 particles over 1 m, pinned at the corners, limits of 5 %, a ball from below at 0.5 m/s.
+/// With friction: crush-N, N x N particles over 0.4 m upright under a plate at 0.5 m/s; squeeze-N, the same tilted by 14 degrees between
+/// two boxes that close at 0.4 m/s each; slide-50, 50 x 50 over 1 m on a ball of radius 0.3 m. Each runs as long as is written
 /// below. Times are thread CPU time; counts are exact. See docs/benchmarks.md.
 #include "bench/scene_run.h"
 

@@ -17,7 +17,7 @@ enum {
     STAGGER_CAP = 50,
     ROUNDS = 60,
     CHAIN_STEPS = 300,
-    SPARSE_STEPS = 100,
+    SPARSE_STEPS = 150,
     DENSE_AFTER = 120,        // unknowns that dense matrices may have where a band or a sparse K was not solved
     STAGGERED_MOST = 600,     // of alternations where K is sparse
 };

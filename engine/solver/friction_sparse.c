@@ -25,7 +25,8 @@ enum {
     PATIENCE_MOST = 10,  // and after one that failed
     MANY = 6,            // from which on it falls
     TURNS = 2,
-    FAR_STEPS = 20,      // of a turn
+    FAR_STEPS = 20,      // of a turn, at least
+    FAR_MOST = 80,
     NEAR_STEPS = 30,
 };
 static const double ETA = 0.1, THETA = 0.3, STRIDE = 0.3; // as in alm_pcg.c
@@ -33,6 +34,7 @@ static const double R_CG = 2, R_MOST_CG = 1e4, R_GROWTH = 4, HARDEN = 0.01, SOFT
 static const double R_FACTOR = 30, R_MOST_FACTOR = 1e8, R_FACTOR_GROWTH = 10;
 static const double LEAP_AIM = 1e-3; // of the tolerance
 static const double AIM = 0.1, FAR_OFF = 1e-3, LEAST_DAMPING = 0.1, NEARLY = 10; // NEARLY: of the tolerance
+static const double NEAR_FACTORS = 4, CG_A_STEP = 10; // factorisations that a few steps of Newton take, conjugate gradients a step from afar
 static const double SETTLED = 1e-4;        // of what is left of the equation of dv
 static const double FREE_TOLERANCE = 1e-3; // of K^-1 b, which only S needs
 static const double CG_FACTORS = 24;       // factorisations of K whose time conjugate gradients may take
@@ -350,11 +352,17 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
     return QPC_OK;
 }
 
+/// Steps from afar until Newton takes its turn: as many as a few of its factorisations cost.
+static int32_t far_steps(const qpc_sheet *s) {
+    double steps = NEAR_FACTORS * s->qp->sys->operations / (CG_A_STEP * step_operations(s->qp->sys));
+    return !s->by_cg ? FAR_STEPS : (int32_t)fmax(FAR_STEPS, fmin(steps, FAR_MOST));
+}
+
 /// By turns: the augmented Lagrangian comes near from afar, Newton ends what it goes round in. What that leaves nearly solved is
 /// as good as it gets: contacts that leave each other next to no room have impulses without bound, and residuals fall no further.
 static qpc_status approach(qpc_sheet *s, course *c, int32_t most, int32_t *steps, qpc_error *err) {
     for (int32_t turn = 0; turn < TURNS && *steps < most; turn++) {
-        int32_t far = *steps + FAR_STEPS;
+        int32_t far = *steps + far_steps(s);
         qpc_status st = iterate(s, c, far < most ? far : most, steps, err);
         if (st != QPC_OK || c->norm + c->doubt <= c->tolerance * c->scale || *steps >= most) return st;
         int32_t near = most - *steps < NEAR_STEPS ? most - *steps : NEAR_STEPS;
