@@ -185,7 +185,10 @@ static qpc_status check_body(qpc_request *request, const qpc_value *body, int32_
     }
     qpc_mesh_use use = qpc_mesh_nodes_per_element(mesh) == 4 ? QPC_USE_SOFT : QPC_USE_SURFACE;
     if (is_word(kind, "cloth")) use = QPC_USE_CLOTH;
-    if (is_word(kind, "rigid")) use = QPC_USE_RIGID;
+    const qpc_value *close = qpc_map_get(body, "close");
+    // Where the scene says how, a rigid body may be open.
+    bool may_be_open = qpc_map_get(body, "inertia") != NULL || (close != NULL && close->kind == QPC_BOOL && close->b);
+    if (is_word(kind, "rigid") && !may_be_open) use = QPC_USE_RIGID;
     if (is_word(kind, "soft")) use = QPC_USE_SOFT;
     add_findings(&c->errors, &c->warnings, &c->status, &report, use, number);
     qpc_value map = qpc_map(), copy = qpc_nil();

@@ -3,7 +3,8 @@
 #
 #   sh tests/run.sh [options]
 #
-#   --suite quick|all      quick leaves out the suite `slow` (default: all)
+#   --suite quick|threads|all  quick leaves out the suite `slow`; threads is what of it runs on more
+#                          than one thread (default: all)
 #   --build DIR            build folder (default: build-test, or one named after the options)
 #   --sanitize LIST        address,undefined or thread
 #   --release              the optimised build, as a packager makes it
@@ -42,7 +43,7 @@ while [ $# -gt 0 ]; do
     esac
     shift 2
 done
-case "$suite" in quick | all) ;; *) usage ;; esac
+case "$suite" in quick | threads | all) ;; *) usage ;; esac
 case "$only" in "" | c | python) ;; *) usage ;; esac
 if [ -z "$build" ]; then
     build=build-test

@@ -18,7 +18,7 @@ bool qp_engine_compares(qpc_solver_id id) {
 
 /// Only these prove that rows contradict.
 static bool proves(qpc_solver_id id) {
-    return id == QPC_SOLVER_AUTO || id == QPC_SOLVER_ACTIVE_SET;
+    return id == QPC_SOLVER_AUTO || id == QPC_SOLVER_ACTIVE_SET || id == QPC_SOLVER_LCP_IMPULSE;
 }
 
 static double cpu_ms(void) {

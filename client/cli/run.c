@@ -595,14 +595,17 @@ cli_exit cli_run(cli *c, int argc, char **argv) {
     return code;
 }
 
-/// What scene.check found beyond the check of the world: lines, or the key "preflight" of the answer.
-static cli_exit show_preflight(cli *c, const qpc_value *scene, qpc_value *answer) {
+/// What scene.check found beyond the check of the world: lines below those of the name and the bodies, or the key "preflight" of
+/// the answer for JSON.
+static cli_exit show_preflight(cli *c, const qpc_value *scene, const char *name, const qpc_value *of_world, qpc_value *answer) {
     qpc_value found = qpc_nil();
     cli_exit code = cli_check_scene_meshes(c, scene, &found);
     if (code != CLI_OK) return code;
     const qpc_value *errors = cli_at(&found, "errors"), *bodies = cli_at(&found, "bodies");
     bool bad = errors->kind == QPC_LIST && errors->list.count > 0;
     if (!c->json) {
+        printf("%s: %s\n", name, bad ? "has errors" : "good");
+        cli_print_bodies(of_world);
         cli_print_findings(errors, "error", bodies);
         cli_print_findings(cli_at(&found, "warnings"), "warning", bodies);
         qpc_value_fini(&found);
@@ -617,7 +620,7 @@ static cli_exit show_check(cli *c, const char *path, const qpc_value *scene, con
     if (c->json) {
         qpc_value copy;
         if (qpc_value_copy(answer, &copy) != QPC_OK) return cli_no_memory(c);
-        cli_exit code = show_preflight(c, scene, &copy);
+        cli_exit code = show_preflight(c, scene, NULL, NULL, &copy);
         if (code != CLI_OK && code != CLI_BAD_FILE) {
             qpc_value_fini(&copy);
             return code;
@@ -627,9 +630,7 @@ static cli_exit show_check(cli *c, const char *path, const qpc_value *scene, con
     }
     char name[128];
     scene_name(scene, path, NULL, name, sizeof name);
-    printf("%s: good\n", name);
-    cli_print_bodies(cli_at(answer, "bodies"));
-    cli_exit code = show_preflight(c, scene, NULL);
+    cli_exit code = show_preflight(c, scene, name, cli_at(answer, "bodies"), NULL);
     const qpc_value *close_pairs = cli_at(answer, "close_pairs");
     if (close_pairs->kind == QPC_LIST && close_pairs->list.count > 0) {
         int64_t moved = cli_int(answer, "moved_nodes", 0);

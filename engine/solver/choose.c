@@ -88,6 +88,9 @@ static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_s
     case QPC_SOLVER_INTERIOR_POINT:
         status = qpc_interior_point_run(&work, options, x, l, &local, err);
         break;
+    case QPC_SOLVER_LCP_IMPULSE:
+        status = qpc_lcp_impulse_run(&work, options, x, l, &local, err);
+        break;
     case QPC_SOLVER_COUNT:
     default:
         status = qpc_fail(err, QPC_ERR_INTERNAL, "no solver has number %d", (int)id);

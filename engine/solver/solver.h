@@ -18,7 +18,9 @@
     X(PROJECTED, "projected",                                                                      \
       "projected Gauss-Seidel on the dual, as in game engines, for comparison")                    \
     X(INTERIOR_POINT, "interior-point",                                                            \
-      "predictor and corrector on K + J'WJ; cold and many rows, dependent or not; no warm start")
+      "predictor and corrector on K + J'WJ; cold and many rows, dependent or not; no warm start")     \
+    X(LCP_IMPULSE, "lcp-impulse",                                                                  \
+      "Lemke's pivoting on w = A f + q, all impulses at once (2003, eqs. 19-20); few rows, dense")
 
 typedef enum qpc_solver_id {
 #define QPC_SOLVER_ENUM(id, name, text) QPC_SOLVER_##id,

@@ -89,6 +89,9 @@ qpc_status qpc_interior_point_prove(const qpc_work *work, const qpc_solver_optio
 /// Cold: what lambda holds is not looked at.
 qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                                   double *lambda, qpc_solver_report *report, qpc_error *err);
+/// Dense: A = J K^-1 J' and a dictionary of that size. With more than 2,048 rows: the free motion and ITERATION_LIMIT.
+qpc_status qpc_lcp_impulse_run(const qpc_work *work, const qpc_solver_options *options, double *x, double *lambda,
+                               qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_projected_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                              double *lambda, qpc_solver_report *report, qpc_error *err);
 

@@ -227,6 +227,7 @@ static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, doub
     options.exact = true;
     options.residual_tolerance = tolerance;
     qpc_solver_id id = b->m > FEW ? QPC_SOLVER_AUTO : QPC_SOLVER_ACTIVE_SET;
+    if (w->solver.id == QPC_SOLVER_LCP_IMPULSE) id = w->solver.id;
     int32_t left = qpc_step_budget_left(w);
     *ret_solved = true;
     qpc_friction friction;

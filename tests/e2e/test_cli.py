@@ -285,6 +285,12 @@ class PrivateDaemon(Case):
         done = self.run_qpc(4, "check", crossing, *data)
         self.assertIn("floor", done.stderr)
         self.assertIn("needle", done.stderr)
+        tube = {"name": "tube", "kind": "rigid", "density": 100, "radius": 0.01,
+                "mesh": {"generate": {"kind": "cylinder", "caps": False, "segments": 8}}}
+        self.assertIn("is open", self.run_qpc(4, "check", write_scene(self.folder, bodies=[tube]), *data).stderr)
+        done = self.run_qpc(0, "check", write_scene(self.folder, bodies=[{**tube, "close": True}]), *data)
+        self.assertIn("good", done.stdout)
+        self.assertIn("warning: tube: 16 edges with one triangle", done.stdout)
         close = write_scene(self.folder, bodies=[
             {"name": "floor", "kind": "static", "mesh": {"generate": {"kind": "sheet"}}},
             {"name": "ball", "kind": "cable", "nodes": [[0.1, 0.05, 0.03]], "mass": 1,

@@ -20,6 +20,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHOWN_LINES = 120  # of a failing program's output
 # Sanitized programs run several times slower.
 PYTHON_TIMEOUT_S = 900
+# Suite `threads`: programs in which threads meet. Every other one runs on a single thread, what it calls is in these too.
+THREADS_C = r"(base|client|protocol|server|storage|world)-|engine-(detect|broad)$|(world|cloth|thin-sheets)$"
+THREADS_PYTHON = r"(e2e|support)/"
 
 
 class Tally:
@@ -92,7 +95,7 @@ def environment(args):
     env["CMOCKA_MESSAGE_OUTPUT"] = "TAP"
     env["QPC_SOURCE"] = str(SOURCE)
     env["QPC_BUILD"] = str(args.build.resolve())
-    env["QPC_SUITE"] = args.suite
+    env["QPC_SUITE"] = "all" if args.suite == "all" else "quick"
     env["QPC_SANITIZE"] = args.sanitize
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     env["PYTHONPATH"] = os.pathsep.join(
@@ -109,13 +112,15 @@ def run_c(args, tally):
                str(args.jobs)]
     if args.sanitize:
         command += ["--timeout-multiplier", "5"]
-    if args.suite == "quick":
+    if args.suite != "all":
         command += ["--no-suite", "slow"]
-    if args.filter:
+    if args.filter or args.suite == "threads":
         listed = subprocess.run(["meson", "test", "-C", str(args.build), "--no-rebuild", "--list"],
                                 capture_output=True, text=True, check=True).stdout
         names = [line.rsplit("/", 1)[-1].strip() for line in listed.splitlines()]
         names = sorted({n.rsplit(":", 1)[-1].strip() for n in names if args.filter in n})
+        if args.suite == "threads":
+            names = [n for n in names if re.match(THREADS_C, n)]
         if not names:
             return
         command += names
@@ -146,7 +151,9 @@ def run_python(args, tally):
         name = str(path.relative_to(SOURCE / "tests"))
         if args.filter not in name:
             continue
-        if args.suite == "quick" and re.search(r"^SLOW = True$", path.read_text(), re.M):
+        if args.suite != "all" and re.search(r"^SLOW = True$", path.read_text(), re.M):
+            continue
+        if args.suite == "threads" and not re.match(THREADS_PYTHON, name):
             continue
         start = time.monotonic()
         # A session of its own, so that nothing a test has started outlives it.
@@ -170,7 +177,7 @@ def run_python(args, tally):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, required=True)
-    parser.add_argument("--suite", choices=["quick", "all"], default="all")
+    parser.add_argument("--suite", choices=["quick", "threads", "all"], default="all")
     parser.add_argument("--sanitize", default="")
     parser.add_argument("--only", choices=["", "c", "python"], default="")
     parser.add_argument("--filter", default="")
