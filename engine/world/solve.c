@@ -139,7 +139,7 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     }
     if (w->rub.missed < 15) w->rub.missed++;
     w->rub.unmet = true;
-    if (tried && how.mode == QPC_FRICTION_EXACT && rubbing.natural <= NEARLY * how.tolerance) { // rows hold as well as the law
+    if (tried && !loose && left == INT32_MAX && how.mode == QPC_FRICTION_EXACT && rubbing.natural <= NEARLY * how.tolerance) { // so do the rows
         report->outcome = QPC_OUTCOME_OPTIMAL;
         w->report->engine = FRICTION_ENGINES + (int64_t)rubbing.path;
         return QPC_OK;
