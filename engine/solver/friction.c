@@ -17,10 +17,9 @@ enum {
     STAGGER_CAP = 50,
     ROUNDS = 60,
     CHAIN_STEPS = 300,
-    SPARSE_STEPS = 80,        // those that take more go to dense matrices, if few enough push;
-    SPARSE_MOST = 150,        // else as many
-    DENSE_AFTER = 120,        // unknowns that dense matrices may have where a chain was not solved,
-    DENSE_AFTER_SPARSE = 600, // and where K is no band
+    SPARSE_STEPS = 150,
+    DENSE_AFTER = 120,        // unknowns that dense matrices may have where a band or a sparse K was not solved
+    STAGGERED_MOST = 600,     // of alternations where K is sparse
 };
 static const double DENSE_OPERATIONS = 1e9; // of their factorisations
 static const double STILL = 1e-14;
@@ -344,8 +343,7 @@ static int64_t pushing(const friction_job *job) {
 
 /// Where K has any pattern: in memory linear in the rows.
 static qpc_status sparse(friction_job *job, const double *start, qpc_error *err) {
-    int32_t most = pushing(job) > DENSE_AFTER_SPARSE ? SPARSE_MOST : SPARSE_STEPS;
-    if (job->most > 0 && job->most < most) most = job->most;
+    int32_t most = job->most > 0 && job->most < SPARSE_STEPS ? job->most : SPARSE_STEPS;
     if (left(job) < most) most = left(job);
     qpc_status status = qpc_friction_sparse_solve(job->qp, job->friction, job->tolerance, most, start, job->arena, job->dv,
                                                   job->lambda, job->beta, &job->report, &job->found, err);
@@ -376,7 +374,7 @@ static qpc_status dense(friction_job *job, qpc_error *err) {
         qpc_friction_set_motion(&job->set, r, job->rhs, job->dv);
         qpc_friction_set_report(&job->set, job->dv, r, &job->found);
         if (pull_in(job, 1e-3 * job->tolerance * scale) == 0) break;
-        if (job->after && job->set.size > 2 * DENSE_AFTER_SPARSE) break;
+        if (job->after && job->set.size > 2 * DENSE_AFTER) break;
         if (job->most > 0 && job->found.newton + job->found.outers >= job->most) break; // all it was given
     }
     return QPC_OK;
@@ -395,7 +393,7 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
         if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
         job->after = true;
     }
-    bool bounded = meshed || job->most > 0, large = pushing(job) > (meshed ? DENSE_AFTER_SPARSE : DENSE_AFTER);
+    bool bounded = meshed || job->most > 0, large = pushing(job) > DENSE_AFTER;
     bool spent = job->most > 0 && job->found.newton >= job->most;
     if (!(job->after && bounded && (large || spent))) {
         job->found.path = QPC_FRICTION_BY_DENSE;
@@ -435,7 +433,7 @@ static qpc_status run(friction_job *job, qpc_friction_mode mode, double *best_dv
     size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
     qpc_status status;
     if (mode == QPC_FRICTION_STAGGERED && qpc_friction_choose(job->qp, job->friction) == QPC_FRICTION_BY_SPARSE &&
-        3 * job->friction->count > DENSE_AFTER_SPARSE) {
+        3 * job->friction->count > STAGGERED_MOST) {
         mode = QPC_FRICTION_EXACT; // alternations need dense matrices
         job->most = 0;
     }

@@ -24,12 +24,17 @@ enum {
     PATIENCE = 3,        // updates before the first leap,
     PATIENCE_MOST = 10,  // and after one that failed
     MANY = 6,            // from which on it falls
+    TURNS = 2,
+    FAR_STEPS = 20,      // of a turn, at least
+    FAR_MOST = 80,
+    NEAR_STEPS = 30,
 };
 static const double ETA = 0.1, THETA = 0.3, STRIDE = 0.3; // as in alm_pcg.c
 static const double R_CG = 2, R_MOST_CG = 1e4, R_GROWTH = 4, HARDEN = 0.01, SOFTEN = 16; // HARDEN: of the largest energy
 static const double R_FACTOR = 30, R_MOST_FACTOR = 1e8, R_FACTOR_GROWTH = 10;
 static const double LEAP_AIM = 1e-3; // of the tolerance
-static const double AIM = 0.1, FAR_OFF = 1e-3, LEAST_DAMPING = 0.1;
+static const double AIM = 0.1, FAR_OFF = 1e-3, LEAST_DAMPING = 0.1, NEARLY = 10; // NEARLY: of the tolerance
+static const double NEAR_FACTORS = 4, CG_A_STEP = 10; // factorisations that a few steps of Newton take, conjugate gradients a step from afar
 static const double SETTLED = 1e-4;        // of what is left of the equation of dv
 static const double FREE_TOLERANCE = 1e-3; // of K^-1 b, which only S needs
 static const double CG_FACTORS = 24;       // factorisations of K whose time conjugate gradients may take
@@ -347,6 +352,34 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
     return QPC_OK;
 }
 
+/// Steps from afar until Newton takes its turn: as many as a few of its factorisations cost.
+static int32_t far_steps(const qpc_sheet *s) {
+    double steps = NEAR_FACTORS * s->qp->sys->operations / (CG_A_STEP * step_operations(s->qp->sys));
+    return !s->by_cg ? FAR_STEPS : (int32_t)fmax(FAR_STEPS, fmin(steps, FAR_MOST));
+}
+
+/// By turns: the augmented Lagrangian comes near from afar, Newton ends what it goes round in. What that leaves nearly solved is
+/// as good as it gets: contacts that leave each other next to no room have impulses without bound, and residuals fall no further.
+static qpc_status approach(qpc_sheet *s, course *c, int32_t most, int32_t *steps, qpc_error *err) {
+    for (int32_t turn = 0; turn < TURNS && *steps < most; turn++) {
+        int32_t far = *steps + far_steps(s);
+        qpc_status st = iterate(s, c, far < most ? far : most, steps, err);
+        if (st != QPC_OK || c->norm + c->doubt <= c->tolerance * c->scale || *steps >= most) return st;
+        int32_t near = most - *steps < NEAR_STEPS ? most - *steps : NEAR_STEPS;
+        if ((st = qpc_sheet_newton(s, AIM * c->tolerance * c->scale, near, steps, err)) != QPC_OK) return st;
+        (void)look(s, c);
+        if (c->norm <= NEARLY * c->tolerance * c->scale) return QPC_OK;
+        for (int32_t i = 0; i < s->qp->m; i++) {
+            qpc_friction_block *b = s->blocks + i;
+            memcpy(b->center, b->x, sizeof b->x);
+            b->slide = qpc_sheet_slide(b);
+        }
+        c->least = c->reference = HUGE_VAL;
+        c->damping = 1;
+    }
+    return QPC_OK;
+}
+
 qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *friction, double tolerance, int32_t most,
                                      const double *start, qpc_arena *arena, double *dv, double *lambda, double *beta,
                                      qpc_solver_report *report, qpc_friction_report *found, qpc_error *err) {
@@ -356,7 +389,7 @@ qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *frict
     c.patience = PATIENCE;
     int32_t steps = 0;
     qpc_status st = set_up(&s, &c, start, lambda, beta, err);
-    if (st == QPC_OK) st = iterate(&s, &c, most, &steps, err);
+    if (st == QPC_OK) st = approach(&s, &c, most, &steps, err);
     qpc_sheet_fini_steps(&s);
     if (st == QPC_OK && !(c.norm + c.doubt <= tolerance * c.scale)) settle(&s, &c);
     if (st == QPC_OK) {

@@ -59,6 +59,9 @@ double qpc_sheet_slide(const qpc_friction_block *b);
 /// Whole Newton steps that see g move, as long as they get on, down to an error of `goal`. *ret_gained: some did; else all is as it was
 /// (but what was linearised).
 qpc_status qpc_sheet_leap(qpc_sheet *s, double R, double goal, int32_t most, int32_t *steps, bool *ret_gained, qpc_error *err);
+/// Newton on the law in the form of Alart and Curnier from x of the blocks, at most `most` steps, down to a natural residual of `goal`.
+/// x of the blocks: the best so far by it, dv: its motion to the round-off of K^-1. QPC_ERR_MEMORY, QPC_ERR_LIMIT.
+qpc_status qpc_sheet_newton(qpc_sheet *s, double goal, int32_t most, int32_t *steps, qpc_error *err);
 /// rest and y afresh from dv.
 void qpc_sheet_refresh(qpc_sheet *s);
 

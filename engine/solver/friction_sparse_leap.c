@@ -6,6 +6,7 @@
 /// is preconditioned (some conjugate gradients, or the factor). Where De Saxce's fixed point creeps, or goes round in circles, and the
 /// sets are right, a few such steps are all that is left to do. Worker thread of the world; memory from the arena.
 #include "engine/solver/friction_sparse.h"
+#include "engine/solver/hessenberg.h"
 
 #include <float.h>
 #include <math.h>
@@ -126,31 +127,11 @@ static void set_norm(leap *l) {
     for (int32_t k = 0; k < s->qp->n; k++) l->weight[k] = 1 / l->weight[k];
 }
 
-/// The least-squares problem of GMRES by Givens rotations; column j of the upper triangle, the right-hand side.
-typedef struct hessenberg {
-    double R[VECTORS][VECTORS + 1], c[VECTORS], s[VECTORS], e[VECTORS + 1];
-} hessenberg;
-
-static void rotate(hessenberg *h, int32_t j) {
-    double *column = h->R[j];
-    for (int32_t i = 0; i < j; i++) {
-        double a = column[i], b = column[i + 1];
-        column[i] = h->c[i] * a + h->s[i] * b;
-        column[i + 1] = -h->s[i] * a + h->c[i] * b;
-    }
-    double size = hypot(column[j], column[j + 1]);
-    h->c[j] = size > 0 ? column[j] / size : 1;
-    h->s[j] = size > 0 ? column[j + 1] / size : 0;
-    column[j] = size;
-    h->e[j + 1] = -h->s[j] * h->e[j];
-    h->e[j] *= h->c[j];
-}
-
 /// s->d = about A^-1 grad. *ret_good false: not found.
 static qpc_status gmres(leap *l, bool *ret_good, qpc_error *err) {
     qpc_sheet *s = l->s;
     size_t n = (size_t)s->qp->n + 3;
-    hessenberg h = {0};
+    qpc_hessenberg h = {0};
     double norm = sqrt(dot(l, s->grad, s->grad));
     int32_t j = 0;
     *ret_good = norm > 0 && isfinite(norm);
@@ -168,14 +149,11 @@ static qpc_status gmres(leap *l, bool *ret_good, qpc_error *err) {
         }
         double size = h.R[j][j + 1] = sqrt(dot(l, w, w));
         for (int32_t k = 0; k < s->qp->n && size > 0; k++) w[k] /= size;
-        rotate(&h, j++);
+        qpc_hessenberg_rotate(&h, j++);
         if (!(size > 0)) break;
     }
     *ret_good = isfinite(h.e[j]) && fabs(h.e[j]) <= 0.3 * norm && !s->ssor.lost;
-    for (int32_t i = j - 1; i >= 0; i--) {
-        for (int32_t k = i + 1; k < j; k++) h.e[i] -= h.R[k][i] * h.e[k];
-        h.e[i] /= h.R[i][i];
-    }
+    qpc_hessenberg_solve(&h, j);
     memset(s->d, 0, (size_t)s->qp->n * sizeof *s->d);
     for (int32_t i = 0; i < j; i++)
         for (int32_t k = 0; k < s->qp->n; k++) s->d[k] += h.e[i] * l->Z[(size_t)i * n + (size_t)k];
