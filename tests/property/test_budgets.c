@@ -169,7 +169,8 @@ static void a_small_budget_does_not_freeze_a_world(void **state) {
                 for (int i = 0; i < 3 * 196; i++) moved = fmax(moved, fabs(x[3 * cloth.first_node + i] - before[i]));
                 for (int i = 0; i < 196; i++) centre += x[3 * (cloth.first_node + i) + 1] / 196;
                 for (int i = 0; i < 5; i++) height += x[3 * (rope.first_node + i) + 1] / 5;
-                stood += moved < 1e-4;
+                // Once it is down, it may come to rest before the free edges have swung out.
+                stood += moved < 1e-4 && (run < 0 || fabs(centre - sheet) > 0.005);
                 if (run < 0) cable[k] = height;
                 else assert_near(height, cable[k], 0.02);
             }
