@@ -713,7 +713,13 @@ class Schema(unittest.TestCase):
             "constraints": [{"kind": "fixed", "body": "c", "nodes": [0]},
                             {"kind": "fixed", "body": "f", "nodes": [0, -1]},
                             {"kind": "strain-limit", "body": 0, "max": 1.1, "min": 0.9},
-                            {"kind": "strain-limit", "body": "f", "max": 1.1}]}
+                            {"kind": "strain-limit", "body": "f", "max": 1.1},
+                            {"kind": "attach", "points": [{"body": "c", "node": -1}, {"at": [0.1, 0, 5]}]},
+                            {"kind": "tendon", "points": [{"body": "c", "node": 1}, {"body": "k", "at": [0, 9, 0]}], "length": 20,
+                             "equal": False}],
+            "loads": [{"kind": "spring", "points": [{"body": "c", "node": 1}, {"at": [0.1, 0, 6]}], "stiffness": 10,
+                       "damping": 1, "rest_length": 0.9},
+                      {"kind": "drag", "body": "f", "per_mass": 0.1}, {"kind": "drag", "coefficient": 0.1}]}
         self.assertIsNone(self.fits(scene, self.schema))
         for group in ["solver", "record"]:
             self.assertEqual(set(scene[group]), set(self.schema["$defs"][group]["properties"]))
