@@ -139,12 +139,6 @@ const qpc_contact_info *qpc_world_contacts(const qpc_world *world, int32_t *ret_
     return &contact;
 }
 
-const qpc_joint_info *qpc_world_joints(const qpc_world *world, int32_t *ret_count) {
-    (void)world;
-    *ret_count = 0;
-    return NULL;
-}
-
 const qpc_conflict_info *qpc_world_conflicts(const qpc_world *world, int32_t *ret_count) {
     static const qpc_conflict_info conflict = {.kind = QPC_CONFLICT_STRAIN_MAX, .body = {0, -1}, .feature = {5, -1}, .key = 11};
     *ret_count = world->step > 0 ? 1 : 0;
