@@ -33,6 +33,7 @@ void qpc_step_stand_still(qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < w->rigid_count; i++) stop(w, t, i);
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
     qpc_step_drop_friction(w);
+    w->rub.unmet = w->rub.row.count > 0; // what stands without forces obeys no law
     // What a step out of budget came to is where the next one goes on from, unless it ran away.
     if (!t->exhausted || t->runaway) w->warm_count = w->kept.count = 0;
     t->given = qpc_step_given(w, t->h);
@@ -212,6 +213,7 @@ static void slow(qpc_world *w, const qpc_trial *t, groups *g, int32_t group) {
         if (!contact && g->of[qpc_world_body_of_spring(w, w->rows.source[i])] != group) continue;
         int32_t rub = contact ? qpc_rub_of_row(&w->rub, i) : -1;
         w->rows.lambda[i] = 0.0;
+        if (rub >= 0) w->rub.unmet = true;
         if (rub >= 0) w->rub.beta.data[2 * rub] = w->rub.beta.data[2 * rub + 1] = 0.0;
     }
 }

@@ -109,7 +109,8 @@ static void count_friction(qpc_world *w, const qpc_qp *qp, double h, const qpc_c
     w->report->sticking = c.sticking;
     w->report->sliding = c.sliding;
     double enough = w->solver.tolerance * w->min_separation / h; // as for rows
-    if (c.natural <= enough && rows->natural <= enough && qpc_rub_is_whole(w)) w->rub.unmet = false; // nobody saw it, but it is met
+    bool met = c.natural <= enough && rows->natural <= enough && rows->stat <= QPC_STAT_TOLERANCE;
+    if (met && qpc_rub_is_whole(w)) w->rub.unmet = false; // nobody saw it, but it is met
 }
 
 /// Positions and forces of the contacts that have a row, for readers.
@@ -281,7 +282,8 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->relaxed = fmax(r->relaxed, fmax(t->relaxation, t->given));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
-    if (w->solver.position_based && certificate.stat > QPC_STAT_TOLERANCE) worsen(r, QPC_STEP_ITERATION_LIMIT); // sweeps tell nothing of it
+    // Sweeps tell nothing of it, and what was slowed down or stopped is no answer any more.
+    if ((w->solver.position_based || t->exhausted) && certificate.stat > QPC_STAT_TOLERANCE) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);

@@ -85,6 +85,7 @@ class Table(unittest.TestCase):
         scene["bodies"].append({"kind": "cable", "name": "d", "nodes": [[0, 1, 0], [0.1, 1, 0]],
                                 "mass": 1.0, "stiffness": 100.0, "radius": 0.01})
         scene["constraints"][0] = {"kind": "fixed", "body": "d", "nodes": [0]}
+        scene["constraints"].append({"kind": "attach", "points": [{"body": "d", "node": 1}, {"at": [0.1, 1, 0]}]})
         self.call("world.create", scene=scene, dry_run=True)
         self.assertTrue(self.call("scene.check", scene=scene)["bodies"])
         self.assertTrue(self.call("scene.check", scene={**scene, "dt": -1})["errors"])
@@ -99,7 +100,7 @@ class Table(unittest.TestCase):
                           contacts=True)
         self.assertTrue(len(reply["contacts"]["key"]))
         fields = ["positions", "velocities", "tensions", "contacts", "reactions", "limit_forces",
-                  "conflicts", "diagnostics"]
+                  "conflicts", "joints", "diagnostics"]
         self.call("world.state", world=world, fields=fields)
         self.call("world.cancel", world=world)
         subscription = self.call("world.subscribe", world=world, fields=fields, credit=1,
