@@ -94,10 +94,12 @@ qpc_status qpc_rigid_widen(qpc_world *w, qpc_error *err) {
     return band > w->sys.bandwidth ? qpc_linsys_resize(&w->sys, 3 * w->block_count, band, err) : QPC_OK;
 }
 
-/// Two blocks of three a rigid body, behind the pattern of the nodes.
+/// Two blocks of three a rigid body, behind the pattern of the nodes; one of six where springs pull at points of bodies: their arms
+/// couple the velocity with the turning.
 qpc_status qpc_rigid_add_pattern(const qpc_world *w, int32_t **start, int32_t **row, qpc_error *err) {
     int32_t n = 3 * w->free_count, all = 3 * w->block_count, at = (*start)[n];
-    int64_t entries = (int64_t)at + 12 * (int64_t)w->rigid_count;
+    int32_t block = w->load_count > 0 ? 6 : 3;
+    int64_t entries = (int64_t)at + (block == 6 ? 21 : 12) * (int64_t)w->rigid_count;
     if (entries > INT32_MAX) return qpc_fail(err, QPC_ERR_LIMIT, "a matrix of %lld entries is too large", (long long)entries);
     int32_t *columns = qpc_realloc_array(*start, (size_t)all + 1, sizeof *columns);
     if (columns != NULL) *start = columns;
@@ -105,7 +107,7 @@ qpc_status qpc_rigid_add_pattern(const qpc_world *w, int32_t **start, int32_t **
     if (rows != NULL) *row = rows;
     if (columns == NULL || rows == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d rigid bodies", w->rigid_count);
     for (int32_t i = n; i < all; i++) {
-        for (int32_t k = i; k < i - i % 3 + 3; k++) rows[at++] = k;
+        for (int32_t k = i; k < i - (i - n) % block + block; k++) rows[at++] = k;
         columns[i + 1] = at;
     }
     return QPC_OK;
