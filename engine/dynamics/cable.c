@@ -78,6 +78,15 @@ void qpc_springs_force(const qpc_springs *springs, const double *x, double *f) {
     }
 }
 
+void qpc_springs_add_limit_forces(const qpc_springs *springs, const double *x, double *f) {
+    for (int32_t s = 0; s < springs->count && springs->most != NULL; s++) {
+        int32_t i = springs->node[s], j = qpc_springs_other(springs, s);
+        double l;
+        qpc_vec3 n = direction(x, i, j, &l);
+        pull_together(f, i, j, v3_scale(limit_stiffness(springs, s) * past_limit(springs, s, l), n));
+    }
+}
+
 void qpc_springs_tension(const qpc_springs *springs, const double *x, double *ret) {
     for (int32_t s = 0; s < springs->count; s++) {
         double l;

@@ -39,6 +39,8 @@ qpc_status qpc_springs_pattern(const qpc_springs *springs, int32_t node_count, i
 double qpc_springs_energy(const qpc_springs *springs, const double *x);
 /// How far a spring is past its limit and the slack of that, m: positive if too long, negative if too short.
 double qpc_springs_past_limit(const qpc_springs *springs, int32_t s, const double *x);
+/// f += forces, N, of all limits that are overrun at x, as springs: those whose energy is qpc_springs_limit_energy(., x, false).
+void qpc_springs_add_limit_forces(const qpc_springs *springs, const double *x, double *f);
 /// What lengths past their limits store, J (T40): of all springs, or of those whose limits give way.
 double qpc_springs_limit_energy(const qpc_springs *springs, const double *x, bool giving);
 /// Force of the limit of a spring that is past it, N (negative: it pushes); 0 if it does not give way.

@@ -31,13 +31,15 @@ static qpc_vec3 balance(const qpc_world *w, double h, const qpc_pin *pin, const 
     return v3_madd(v3_scale(w->mass[pin->node], v3_load(w->dv + at)), -h, force);
 }
 
-/// Elastic forces at the end of the motion for balance(); NULL: what the QP says is used.
+/// Elastic forces at the end of the motion for balance(), those of limits that are overrun among them, as their energy is counted;
+/// NULL: what the QP says is used.
 static double *forces_at_end(qpc_world *w, const qpc_trial *t) {
-    if (!t->exhausted || w->pin_count == 0 || w->springs.giving != NULL) return NULL;
+    if (!t->exhausted || w->pin_count == 0) return NULL;
     double *f = qpc_arena_array(&w->arena, 3 * (size_t)w->free_count, sizeof *f);
     if (f == NULL) return NULL;
     memset(f, 0, 3 * (size_t)w->free_count * sizeof *f);
     qpc_elastic_force(w, w->x1, f);
+    qpc_springs_add_limit_forces(&w->springs, w->x1, f);
     return f;
 }
 
