@@ -372,6 +372,10 @@ static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
     return QPC_OK;
 }
 
+/// A motion that hits nothing and gains energy all the same. Where something rubs it is reported, not stopped: what slides would
+/// never go on again (a cable that slips over a drum).
+static bool gains_at_the_bottom(const qpc_world *w, const qpc_trial *t) { return !t->impact && w->rub.row.count == 0 && qpc_trial_gains(w, t); }
+
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
@@ -398,9 +402,9 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     }
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
-    if (st == QPC_OK && !t.impact && !t.exhausted && qpc_trial_gains(w, &t)) st = qpc_trial_attempt_patiently(w, &t, err);
+    if (st == QPC_OK && !t.exhausted && gains_at_the_bottom(w, &t)) st = qpc_trial_attempt_patiently(w, &t, err);
     if (st == QPC_OK && t.exhausted) st = qpc_step_wind_up(w, &t, err);
-    else if (st == QPC_OK && !t.impact && qpc_trial_gains(w, &t)) st = qpc_step_slow_down(w, &t, err);
+    else if (st == QPC_OK && gains_at_the_bottom(w, &t)) st = qpc_step_slow_down(w, &t, err);
     else if (st == QPC_OK && t.absurd) qpc_step_stand_still(w, &t);
     if (st == QPC_OK) {
         t.held_back = note_hold(w);

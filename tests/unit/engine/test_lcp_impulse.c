@@ -111,12 +111,17 @@ static void contradictions_are_proved_by_their_rows(void **state) {
     }
 }
 
+static void clear(void) {
+    qpc_linsys_fini(&small.sys);
+    memset(&small, 0, sizeof small);
+}
+
 /// A rod of mass m and length L that falls flat on both ends at speed u: impulses m u / 2 each, it stops. At an angle on one end: the
 /// impulse is m u / (1 + 3 cos^2) (J M^-1 J' = (1 + 3 cos^2 a) / m for a thin rod).
 static void a_rod_lands_as_two_equations_say(void **state) {
     (void)state;
     const double m = 3, L = 0.8, I = m * L * L / 12, u = 2;
-    memset(&small, 0, sizeof small);
+    clear();
     small.n = small.m = 2; // height and angle
     small.K[0][0] = m;
     small.K[1][1] = I;
@@ -147,7 +152,7 @@ static void copies_do_not_make_it_cycle(void **state) {
     (void)state;
     double once[3] = {0}, x[3], lambda[SMALLQP_M] = {0};
     for (int32_t copies = 1; copies <= 30; copies += 29) {
-        memset(&small, 0, sizeof small);
+        clear();
         small.n = 3;
         small.m = 4 * copies;
         small.K[0][0] = 2;
@@ -183,7 +188,7 @@ static double uniform(double low, double high) {
 /// Rows that some dv satisfies, of rank below their number, with copies, equalities and scales of 1e-4 to 1e4.
 static void make_random(void) {
     double inside[SMALLQP_N];
-    memset(&small, 0, sizeof small);
+    clear();
     small.n = 2 + (int32_t)uniform(0, 12);
     small.m = 1 + (int32_t)uniform(0, 40);
     for (int32_t i = 0; i < small.n; i++) {
