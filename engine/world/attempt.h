@@ -202,6 +202,8 @@ qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle,
 qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Every row again where the motion is by now: those of rigid bodies are good for poses near the one they were made at only.
 qpc_status qpc_step_renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// Work that goes into a body.
+void qpc_trial_credit(qpc_trial *t, int32_t body, double work);
 /// x1 of dv: nodes and vertices of rigid bodies; driven and pinned ones are there already.
 void qpc_step_place_end(qpc_world *w, double h, const double *dv);
 /// Append rows for the hits of w->probe that have none yet; the number added.

@@ -43,8 +43,7 @@ static double *forces_at_end(qpc_world *w, const qpc_trial *t) {
     return f;
 }
 
-/// Work that goes into a body.
-static void credit_body(qpc_trial *t, int32_t body, double work) {
+void qpc_trial_credit(qpc_trial *t, int32_t body, double work) {
     t->work += work;
     if (t->work_of != NULL) t->work_of[body] += work;
 }
@@ -53,7 +52,7 @@ static void credit_body(qpc_trial *t, int32_t body, double work) {
 static void credit(const qpc_world *w, qpc_trial *t, double *contact, const int32_t *surface, double work) {
     int32_t body = qpc_body_is_free(&w->bodies[surface[0]]) ? surface[0] : surface[1];
     if (contact != NULL) contact[body] += work;
-    else credit_body(t, body, work);
+    else qpc_trial_credit(t, body, work);
 }
 
 /// Of a node over the motion: m/s. Vertices of rigid bodies go along chords.
@@ -69,8 +68,7 @@ static void add_rigid_work(const qpc_world *w, qpc_trial *t) {
         const qpc_rigid_part *part = &w->rigids[i];
         double work = v3_dot(v3_load(w->force + part->dof), v3_sub(w->pose1[i].x, w->pose[i].x));
         work += t->h * v3_dot(v3_load(w->force + part->dof + 3), v3_add(w->pose[i].w, part->twist));
-        t->work += work;
-        if (t->work_of != NULL) t->work_of[part->body] += work;
+        qpc_trial_credit(t, part->body, work);
     }
 }
 
@@ -134,10 +132,10 @@ static void add_work(qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < w->pin_count; i++) {
         qpc_vec3 impulse = v3_load(w->reactions + 3 * i);
         double work = v3_dot(impulse, v3_load(w->v_frame + 3 * w->pins[i].node));
-        credit_body(t, qpc_world_body_of_node(w, w->pins[i].node), work);
+        qpc_trial_credit(t, qpc_world_body_of_node(w, w->pins[i].node), work);
     }
     if (contact != NULL) qpc_step_bound_work(w, t->h, contact);
-    for (int32_t i = 0; contact != NULL && i < w->body_count; i++) credit_body(t, i, contact[i]);
+    for (int32_t i = 0; contact != NULL && i < w->body_count; i++) qpc_trial_credit(t, i, contact[i]);
     qpc_arena_rewind(&w->arena, mark);
     for (int32_t i = 0; i < 3 * w->free_count; i++) t->work += w->force[i] * (w->x1[i] - w->x[i]);
     add_rigid_work(w, t);

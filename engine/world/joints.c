@@ -108,10 +108,7 @@ void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
             int32_t node = joint->point[p].node[k];
             double weight = joint->point[p].weight[k], part = weight * v3_dot(a[p], qpc_step_node_velocity(w, t->h, node));
             opening += part;
-            if (node >= w->live_count) { // what is driven pulls
-                t->work += lambda * part;
-                if (t->work_of != NULL) t->work_of[qpc_joints_body(w, source)] += lambda * part;
-            }
+            if (node >= w->live_count) qpc_trial_credit(t, qpc_joints_body(w, source), lambda * part); // what is driven pulls
             int32_t pin = node < w->free_count ? w->pin_of[node] : -1;
             if (pin >= 0) v3_store(w->reactions + 3 * pin, v3_madd(v3_load(w->reactions + 3 * pin), lambda * weight, a[p]));
         }

@@ -168,10 +168,9 @@ static void add_spring(qpc_world *w, const qpc_load *load, double h, const doubl
         }
     qpc_vec3 d = v3_sub(point_velocity(w, &load->link, 0, u, sign), point_velocity(w, &load->link, 1, u, sign));
     double add[3], rate[3] = {d.x, d.y, d.z};
-    bool implicit = w->integrator == QPC_IMPLICIT_EULER;
     for (int32_t a = 0; a < 3; a++) {
         add[a] = -h * force * m[a]; // impulse on the first point
-        if (implicit) add[a] += sign * (S[a][0] * rate[0] + S[a][1] * rate[1] + S[a][2] * rate[2]);
+        add[a] += sign * (S[a][0] * rate[0] + S[a][1] * rate[1] + S[a][2] * rate[2]);
     }
     block of[2 * MOST_BLOCKS];
     int32_t count = blocks_of(w, &load->link, 0, of), all = count + blocks_of(w, &load->link, 1, of + count);
@@ -179,7 +178,7 @@ static void add_spring(qpc_world *w, const qpc_load *load, double h, const doubl
         double side = i < count ? 1.0 : -1.0;
         for (int32_t a = 0; a < 3; a++)
             for (int32_t c = 0; c < 3; c++) w->b[of[i].dof + a] += side * of[i].m.m[3 * c + a] * add[c];
-        for (int32_t k = 0; k < all && implicit; k++) add_block(&w->sys, &of[i], &of[k], S, (i < count) == (k < count) ? 1.0 : -1.0);
+        for (int32_t k = 0; k < all; k++) add_block(&w->sys, &of[i], &of[k], S, (i < count) == (k < count) ? 1.0 : -1.0);
     }
 }
 
@@ -270,11 +269,7 @@ void qpc_loads_add_work(qpc_world *w, qpc_trial *t) {
             for (int32_t k = 0; k < 4 && point->node[k] >= 0; k++) { // what holds the point holds against the pull
                 int32_t node = point->node[k], pin = node < w->free_count ? w->pin_of[node] : -1;
                 qpc_vec3 held = v3_scale((p == 0 ? impulse : -impulse) * point->weight[k], n);
-                if (node >= w->live_count) {
-                    double work = v3_dot(held, v3_load(w->v_frame + 3 * (int64_t)node));
-                    t->work += work;
-                    if (t->work_of != NULL) t->work_of[load->link.body[1 - p]] += work;
-                }
+                if (node >= w->live_count) qpc_trial_credit(t, load->link.body[1 - p], v3_dot(held, v3_load(w->v_frame + 3 * (int64_t)node)));
                 if (pin >= 0) v3_store(w->reactions + 3 * (int64_t)pin, v3_add(v3_load(w->reactions + 3 * (int64_t)pin), held));
             }
         }

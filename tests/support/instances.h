@@ -5,6 +5,7 @@
 #include "engine/solver/certificate.h"
 #include "engine/solver/solver.h"
 #include "tests/support/check.h"
+#include "tests/support/faults.h"
 #include "tests/support/qpb.h"
 
 static const char *const instance_names[] = {"tiny_depeq",     "tiny_dup3",
@@ -47,6 +48,23 @@ static inline qpc_solver_options instance_options(void) {
     options.exact = true;
     options.residual_tolerance = 1e300;
     return options;
+}
+
+/// Out of memory at any call, an engine leaves the answer alone.
+static inline void instance_endures_want_of_memory(qpc_solver_id id) {
+    qpb_problem p;
+    instance_load("tiny_pyramid4", &p);
+    qpc_solver_options options = instance_options();
+    QPC_FAULTS(f) {
+        qpc_arena own = {0};
+        double x[8] = {7}, lambda[8] = {0};
+        qpc_solver_report report;
+        qpc_error err = {0};
+        qpc_status status = qpc_solve(id, &p.qp, &options, &own, x, lambda, &report, &err);
+        if (!qpc_faults_ended(&f, status)) assert_near(x[0], 7, 0);
+        qpc_arena_fini(&own);
+    }
+    qpb_free(&p);
 }
 
 /// The solution is the stored one, by its distance and by the certificate.

@@ -3,8 +3,6 @@
 #include "tests/support/qpb_any.h"
 #include "tests/support/smallqp.h"
 
-#include "tests/support/faults.h"
-
 #include <math.h>
 #include <stdlib.h>
 
@@ -277,19 +275,7 @@ static void more_rows_than_it_takes_are_told(void **state) {
 
 static void want_of_memory_leaves_the_answer_alone(void **state) {
     (void)state;
-    qpb_problem p;
-    instance_load("tiny_pyramid4", &p);
-    qpc_solver_options options = instance_options();
-    QPC_FAULTS(f) {
-        qpc_arena own = {0};
-        double x[8] = {7}, lambda[8] = {0};
-        qpc_solver_report report;
-        qpc_error err = {0};
-        qpc_status status = qpc_solve(QPC_SOLVER_LCP_IMPULSE, &p.qp, &options, &own, x, lambda, &report, &err);
-        if (!qpc_faults_ended(&f, status)) assert_near(x[0], 7, 0);
-        qpc_arena_fini(&own);
-    }
-    qpb_free(&p);
+    instance_endures_want_of_memory(QPC_SOLVER_LCP_IMPULSE);
 }
 
 static int teardown(void **state) {
