@@ -719,7 +719,8 @@ class Schema(unittest.TestCase):
                              "equal": False}],
             "loads": [{"kind": "spring", "points": [{"body": "c", "node": 1}, {"at": [0.1, 0, 6]}], "stiffness": 10,
                        "damping": 1, "rest_length": 0.9},
-                      {"kind": "drag", "body": "f", "per_mass": 0.1}, {"kind": "drag", "coefficient": 0.1}]}
+                      {"kind": "drag", "body": "f", "per_mass": 0.1}, {"kind": "drag", "coefficient": 0.1},
+                      {"kind": "pressure", "body": "f", "pressure": 2}]}
         self.assertIsNone(self.fits(scene, self.schema))
         for group in ["solver", "record"]:
             self.assertEqual(set(scene[group]), set(self.schema["$defs"][group]["properties"]))
