@@ -1,4 +1,4 @@
-/// Springs and dampers between points, and drag, implicit (docs/theory-joints.md, TJ7 to TJ9); pressure is in pressure.c. Runs on the worker in the world.
+/// Springs and dampers between points, and drag, implicit (docs/theory-joints.md, TJ7 to TJ9); pressure.c and damping.c have the others. Runs on the worker in the world.
 #include "engine/world/loads.h"
 
 #include "base/mem.h"
@@ -41,7 +41,7 @@ qpc_status qpc_loads_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err
         qpc_load *load = &w->loads[w->load_count++];
         char where[QPC_PATH_SIZE];
         (void)snprintf(where, sizeof where, "loads[%d]", from->index);
-        *load = (qpc_load){.kind = from->kind, .body = from->body, .stiffness = from->stiffness, .damping = from->damping, .per_mass = from->per_mass, .pressure = from->pressure};
+        *load = (qpc_load){.kind = from->kind, .body = from->body, .stiffness = from->stiffness, .damping = from->damping, .per_mass = from->per_mass, .per_stiffness = from->per_stiffness, .pressure = from->pressure};
         if (from->kind == QPC_LOAD_SPRING) st = make_spring(w, def, from, load, where, err);
         if (from->kind == QPC_LOAD_PRESSURE) st = qpc_pressure_make(w, load, where, err);
     }
@@ -228,6 +228,7 @@ void qpc_loads_linearise(qpc_world *w, double h, const double *x, const double *
     for (int32_t i = 0; i < w->load_count; i++) {
         if (w->loads[i].kind == QPC_LOAD_SPRING) add_spring(w, &w->loads[i], h, x, u, sign);
         if (w->loads[i].kind == QPC_LOAD_DRAG) add_drag(w, &w->loads[i], h);
+        if (w->loads[i].kind == QPC_LOAD_DAMPING) qpc_damping_linearise(w, &w->loads[i], h);
         if (w->loads[i].kind == QPC_LOAD_PRESSURE) qpc_pressure_linearise(w, &w->loads[i], h, x, u, sign);
     }
 }
@@ -249,6 +250,10 @@ double qpc_loads_potential(const qpc_world *w, double h, const double *dv) {
             qpc_vec3 n;
             double change = spring_length(load, w->x1, &n) - spring_length(load, w->x, &n);
             sum += 0.5 * load->damping * change * change / h;
+            continue;
+        }
+        if (load->kind == QPC_LOAD_DAMPING) {
+            sum += qpc_damping_potential(w, load, h, dv);
             continue;
         }
         if (load->kind == QPC_LOAD_PRESSURE) {

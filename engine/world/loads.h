@@ -1,4 +1,4 @@
-/// Loads of a world besides gravity and applied forces: springs and dampers between points, drag, pressure (docs/theory-joints.md, TJ7 to TJ12).
+/// Loads of a world besides gravity and applied forces: springs and dampers between points, drag, pressure, damping (docs/theory-joints.md, TJ7 to TJ13).
 #ifndef QPC_ENGINE_WORLD_LOADS_H
 #define QPC_ENGINE_WORLD_LOADS_H
 
@@ -8,9 +8,9 @@
 typedef struct qpc_load {
     qpc_load_kind kind;
     qpc_joint link;                         // spring: its two points
-    int32_t body;                           // drag; -1: everything; pressure
+    int32_t body;                           // drag; -1: everything; pressure, damping
     double stiffness, rest_length, damping; // N/m, m, N s/m
-    double per_mass;                        // 1/s
+    double per_mass, per_stiffness;         // 1/s, s
     qpc_pressed pressed;                    // pressure: on what
     double pressure;                        // Pa, along the area vectors of `pressed`
 } qpc_load;
@@ -21,7 +21,7 @@ void qpc_loads_fini(qpc_world *w);
 int32_t qpc_loads_band(const qpc_world *w);
 /// Stored in springs at x, J.
 double qpc_loads_energy(const qpc_world *w, const double *x);
-/// What dampers, drag and pressure add to the incremental potential of the motion x -> x1 by dv.
+/// What dampers, drag, damping and pressure add to the incremental potential of the motion x -> x1 by dv.
 double qpc_loads_potential(const qpc_world *w, double h, const double *dv);
 /// Into K and b, as qpc_step_assemble() has them.
 void qpc_loads_linearise(qpc_world *w, double h, const double *x, const double *u, double sign);
@@ -38,5 +38,11 @@ void qpc_pressure_linearise(qpc_world *w, const qpc_load *load, double h, const 
 void qpc_pressure_force(const qpc_world *w, const double *x1, double *f);
 /// Work of one load over the motion x -> x1 of length h, J.
 double qpc_pressure_work(const qpc_world *w, const qpc_load *load, double h);
+
+// ---- damping.c ----
+/// K += h beta H, b -= h beta H v, H at the start of the motion.
+void qpc_damping_linearise(qpc_world *w, const qpc_load *load, double h);
+/// h beta / 2 v1'H v1, J.
+double qpc_damping_potential(const qpc_world *w, const qpc_load *load, double h, const double *dv);
 
 #endif

@@ -132,7 +132,7 @@ struct qpc_world {
     struct qpc_joint *joints; // attachments, ball joints, hinges, tendons; see joints.h
     int32_t joint_count;
     qpc_joint_info *joint_info;
-    struct qpc_load *loads; // springs, dampers, drag and pressure; see loads.h
+    struct qpc_load *loads; // springs, dampers, drag, pressure and damping; see loads.h
     int32_t load_count;
     double *pushed;         // (block_count x 3) forces and torques of pressure at x, N, N m; NULL: none
 
