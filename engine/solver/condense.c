@@ -6,7 +6,8 @@
 ///     P = D^-1 F,  Q = D^-1 E',  s = D^-1 r
 ///     D_a -= F'P,  b_a -= F's,   D_{i+1} -= E Q,  r_{i+1} -= E s,  F_{i+1} = -E P.
 ///
-/// Behind the last kept node it goes from the right end, so that no node there couples to two.
+/// Behind the last kept node it goes from the right end, so that no node there couples to two; by
+/// turns with the nodes in front of the first kept one.
 ///
 /// Runs on the worker in the world; memory from the arena.
 #include "engine/solver/condense.h"

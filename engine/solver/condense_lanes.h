@@ -52,26 +52,41 @@ TARGET static inline void NAME(store)(double *to, const four from[3]) {
     for (int32_t k = 0; k < 3; k++) *(four *)(to + 3 * k) = from[k];
 }
 
-/// The nodes behind the last kept one; D: what they add to it. -1 or the node without a positive
-/// pivot.
-TARGET static int32_t NAME(eliminate_tail)(const qpc_qp *qp, qpc_condensed *c, four D[3]) {
+/// One node at a loose end, the next one to the right or to the left: D of it to what it adds to
+/// that one.
+TARGET static inline bool NAME(step)(const qpc_qp *qp, qpc_condensed *c, int32_t i, bool leftward,
+                                     four D[3]) {
     const double *K = qp->sys->band;
     const four zero[3] = {{0}};
-    memcpy(D, zero, sizeof zero);
-    for (int32_t i = c->nodes - 1; i > c->last; i--) {
-        double *back = c->back + (int64_t)i * BACK;
-        block E = before_of(K, i);
-        four here[3], Q[3];
-        pivot p;
-        NAME(load)(K, qp->b, i, here);
-        for (int32_t k = 0; k < 3; k++) here[k] += D[k];
-        if (!NAME(factor)(here, &p)) return i;
-        for (int32_t k = 0; k < 3; k++)
-            Q[k] = (four){E.m[3 * k], E.m[3 * k + 1], E.m[3 * k + 2], here[k][3]};
-        NAME(solve)(&p, Q);
-        NAME(store)(back + 9, Q);
-        for (int32_t k = 0; k < 3; k++) back[18 + k] = Q[k][3];
-        NAME(subtract)(zero, E.m, true, Q, D);
+    double *back = c->back + (int64_t)i * BACK;
+    block E = before_of(K, leftward ? i : i + 1);
+    four here[3], Q[3];
+    pivot p;
+    NAME(load)(K, qp->b, i, here);
+    for (int32_t k = 0; k < 3; k++) here[k] += D[k];
+    if (!NAME(factor)(here, &p)) return false;
+    int32_t down = leftward ? 3 : 1, across = leftward ? 1 : 3;
+    for (int32_t k = 0; k < 3; k++)
+        Q[k] =
+            (four){E.m[down * k], E.m[down * k + across], E.m[down * k + 2 * across], here[k][3]};
+    NAME(solve)(&p, Q);
+    NAME(store)(back, zero);
+    NAME(store)(back + 9, Q);
+    for (int32_t k = 0; k < 3; k++) back[18 + k] = Q[k][3];
+    NAME(subtract)(zero, E.m, leftward, Q, D);
+    return true;
+}
+
+/// In front of the first kept node and behind the last one, by turns: a step waits for its pivots,
+/// and the two do not for each other. -1 or the node without a positive pivot.
+TARGET static int32_t NAME(eliminate_ends)(const qpc_qp *qp, qpc_condensed *c, int32_t first,
+                                           four head[3], four tail[3]) {
+    const four zero[3] = {{0}};
+    memcpy(head, zero, sizeof zero);
+    memcpy(tail, zero, sizeof zero);
+    for (int32_t i = 0, j = c->nodes - 1; i < first || j > c->last; i++, j--) {
+        if (j > c->last && !NAME(step)(qp, c, j, true, tail)) return j;
+        if (i < first && !NAME(step)(qp, c, i, false, head)) return i;
     }
     return -1;
 }
@@ -79,21 +94,22 @@ TARGET static int32_t NAME(eliminate_tail)(const qpc_qp *qp, qpc_condensed *c, f
 TARGET static int32_t NAME(eliminate)(const qpc_qp *qp, qpc_condensed *c, double *b) {
     const double *K = qp->sys->band;
     const four zero[3] = {{0}};
-    int32_t left = -1;             // last kept node, by its number among the kept
+    int32_t first = 0,
+            left = -1; // first kept node; the last one so far, by its number among the kept
     four D[3], left_D[3], tail[3]; // with their right-hand sides
     block F = {{0}};
-    bool between = false; // eliminated nodes since `left`
-    int32_t bad = NAME(eliminate_tail)(qp, c, tail);
+    while (c->place[first] < 0) first++;
+    int32_t bad = NAME(eliminate_ends)(qp, c, first, D, tail);
     if (bad >= 0) return bad;
-    memcpy(D, zero, sizeof zero);
+    bool between = first > 0; // D holds what eliminated nodes subtract
     memcpy(left_D, zero, sizeof zero);
-    for (int32_t i = 0; i <= c->last; i++) {
+    for (int32_t i = first; i <= c->last; i++) {
         four here[3];
         NAME(load)(K, qp->b, i, here);
         if (!between) {
             memcpy(D, here, sizeof here);
             if (i > 0) F = before_of(K, i);
-        } else { // D holds what the nodes before subtract
+        } else {
             for (int32_t k = 0; k < 3; k++) D[k] += here[k];
         }
         if (c->place[i] >= 0) {
@@ -111,27 +127,21 @@ TARGET static int32_t NAME(eliminate)(const qpc_qp *qp, qpc_condensed *c, double
         if (!NAME(factor)(D, &p)) return i;
         double *back = c->back + (int64_t)i * BACK;
         block E = before_of(K, i + 1);
-        four P[3] = {{0}}, Q[3];
-        for (int32_t k = 0; k < 3; k++) Q[k] = (four){E.m[k], E.m[3 + k], E.m[6 + k], D[k][3]};
-        NAME(solve)(&p, Q);
-        if (left >= 0) {
-            for (int32_t k = 0; k < 3; k++)
-                P[k] = (four){F.m[3 * k], F.m[3 * k + 1], F.m[3 * k + 2], 0};
-            NAME(solve)(&p, P);
-            for (int32_t k = 0; k < 3; k++) P[k][3] = Q[k][3];
-            NAME(subtract)(left_D, F.m, true, P, left_D);
+        four P[3], Q[3], next[3];
+        for (int32_t k = 0; k < 3; k++) {
+            Q[k] = (four){E.m[k], E.m[3 + k], E.m[6 + k], D[k][3]};
+            P[k] = (four){F.m[3 * k], F.m[3 * k + 1], F.m[3 * k + 2], 0};
         }
+        NAME(solve)(&p, Q);
+        NAME(solve)(&p, P);
+        for (int32_t k = 0; k < 3; k++) P[k][3] = Q[k][3];
+        NAME(subtract)(left_D, F.m, true, P, left_D);
         NAME(store)(back, P);
         NAME(store)(back + 9, Q);
         for (int32_t k = 0; k < 3; k++) back[18 + k] = Q[k][3];
         NAME(subtract)(zero, E.m, false, Q, D);
-        if (left >= 0) {
-            four next[3];
-            NAME(subtract)(zero, E.m, false, P, next);
-            for (int32_t k = 0; k < 9; k++) F.m[k] = next[k / 3][k % 3];
-        } else {
-            F = (block){{0}};
-        }
+        NAME(subtract)(zero, E.m, false, P, next);
+        for (int32_t k = 0; k < 9; k++) F.m[k] = next[k / 3][k % 3];
         between = true;
     }
     put_node(c->sys.band, b, left, left_D);
