@@ -32,6 +32,8 @@ typedef struct qpc_body {
     int32_t first_tet, tet_count;                      // soft
     double radius;
     qpc_mesh *mesh;
+    bool obstacle;              // its nodes are those of a frame; see obstacles.h
+    qpc_implicit shape;
     qpc_mesh *tets;             // soft: what the mesh is the boundary of
     double *local;              // kinematic, rigid: (n x 3) vertices in the frame of the body, m; rigid: principal axes, from its centre
     int32_t rigid;              // number among the rigid bodies, or -1
