@@ -206,8 +206,9 @@ qpc_status qpc_step_merge_predicted(qpc_world *w, qpc_error *err) {
         }
         const qpc_contact *c = &b->data[k++];
         while (i < a->count && a->data[i].key == c->key) i++; // renewed
-        // A pair that lay on the other side at the start is left to continuous detection.
-        if (qpc_contact_gap_at(c, w->x) > 0.0 && (w->rigid_count == 0 || qpc_rigid_is_outside(w, c, w->x1))) out[count++] = *c;
+        // A pair that lay on the other side at the start is left to continuous detection; so is what came deep into an obstacle, where
+        // the nearest way out need not be the way in.
+        if (c->distance > -c->separation && qpc_contact_gap_at(c, w->x) > 0.0 && (w->rigid_count == 0 || qpc_rigid_is_outside(w, c, w->x1))) out[count++] = *c;
     }
     w->merged.count = count;
     qpc_contacts swap = w->predicted;

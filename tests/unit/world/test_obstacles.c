@@ -201,8 +201,8 @@ static void a_drum_that_spins_drags_along_what_lies_on_it(void **state) {
     qpc_world *w = world_from("{'dt':0.002,'gravity':[0,-9.81,0],'contacts':{'friction':0.5},'bodies':[" PARTICLE
                               ",{'kind':'obstacle','shape':{'kind':'cylinder'},'angular_velocity':[0,0,-0.2]}]}", 0.0, 0.31, 0.0, 0.0, 0.0, 0.0);
     qpc_step_report r = {0};
-    for (int s = 0; s < 100; s++) r = step(w);
-    assert_near(speed(w, 0).x, 0.2 * 0.3, 3e-3); // it rolls along with the surface, 0.3 from the axis
+    for (int s = 0; s < 7; s++) r = step(w);
+    assert_near(speed(w, 0).x, 0.2 * 0.3, 1e-5); // it rolls along with the surface, 0.3 from the axis
     assert_near(r.work, 0.1 * pow(0.2 * 0.3, 2), 1e-5); // its momentum times the speed of the surface; half of it is lost
     assert_true(r.energy_drift < 1e-6);
     qpc_world_destroy(w);
