@@ -225,6 +225,7 @@ qpc_status qpc_world_control(qpc_world *w, const qpc_value *control, qpc_error *
         }
         st = read_control(w, control, &d, err);
         if (st == QPC_OK) st = qpc_position_check(w, &d.solver, "control.parameters.solver.name", err);
+        if (st == QPC_OK) st = qpc_obstacles_check_solver(w, &d.solver, "control.parameters.solver.name", err);
         if (st == QPC_OK) take_over(w, &d);
     }
     qpc_free(d.force);

@@ -96,6 +96,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         }
     }
     qpc_loads_add_work(w, t);
+    qpc_obstacles_add_work(w, t);
     const qpc_rows *rows = &w->rows;
     for (int32_t i = 0; i < rows->m; i++) {
         double lambda = rows->lambda[i];

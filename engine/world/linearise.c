@@ -4,6 +4,7 @@
 #include "engine/world/elastic.h"
 #include "engine/world/integrate.h"
 #include "engine/world/loads.h"
+#include "engine/world/obstacles.h"
 
 #include <string.h>
 
@@ -208,7 +209,7 @@ qpc_status qpc_step_merge_predicted(qpc_world *w, qpc_error *err) {
         while (i < a->count && a->data[i].key == c->key) i++; // renewed
         // A pair that lay on the other side at the start is left to continuous detection; so is what came deep into an obstacle, where
         // the nearest way out need not be the way in.
-        if (c->distance > -c->separation && qpc_contact_gap_at(c, w->x) > 0.0 && (w->rigid_count == 0 || qpc_rigid_is_outside(w, c, w->x1))) out[count++] = *c;
+        if (!qpc_obstacle_responds(w, c) && c->distance > -c->separation && qpc_contact_gap_at(c, w->x) > 0.0 && (w->rigid_count == 0 || qpc_rigid_is_outside(w, c, w->x1))) out[count++] = *c;
     }
     w->merged.count = count;
     qpc_contacts swap = w->predicted;
@@ -362,6 +363,7 @@ qpc_status qpc_step_add_near_rows(qpc_world *w, const qpc_trial *t, qpc_error *e
     double floor = t->gentle ? 0.0 : -w->solver.recovery_speed * t->h;
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
+        if (qpc_obstacle_responds(w, c)) continue;
         qpc_status st = hold(w, c, err);
         if (st == QPC_OK)
             st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);

@@ -7,7 +7,8 @@
 #include <string.h>
 
 static const double MOST_TURN = 1.5707963267948966; // in a step, rad: detection tells turns below half of one apart, and what is owed adds half
-static const char *const OBSTACLE_KEYS[] = {"kind", "name", "shape", "radius", "position", "rotation", "velocity", "angular_velocity", "material", NULL};
+static const char *const OBSTACLE_KEYS[] = {"kind", "name", "shape", "radius", "position", "rotation", "velocity", "angular_velocity", "material", "response", NULL};
+static const char *const RESPONSES[] = {"rows", "velocity", NULL};
 static const char *const SHAPES[] = {"plane", "sphere", "capsule", "box", "cylinder", NULL}; // qpc_implicit_kind
 static const char *const AXES[] = {"x", "y", "z", NULL};
 static const char *const SHAPE_KEYS[][6] = {
@@ -62,6 +63,12 @@ qpc_status qpc_obstacle_def_read(const qpc_value *map, const char *where, qpc_bo
     body->node_count = QPC_IMPLICIT_NODES;
     qpc_path_join(path, where, "shape");
     if ((st = read_shape(qpc_map_get(map, "shape"), path, &body->shape, err)) != QPC_OK) return st;
+    qpc_path_join(path, where, "response");
+    if ((v = qpc_map_get(map, "response")) != NULL) {
+        int32_t word;
+        if ((st = qpc_read_word(v, path, RESPONSES, &word, err)) != QPC_OK) return st;
+        body->responds = word == 1;
+    }
     qpc_path_join(path, where, "radius");
     if ((v = qpc_map_get(map, "radius")) != NULL && (st = qpc_read_real(v, path, 0.0, QPC_SCENE_MAX_NUMBER, &body->radius, err)) != QPC_OK)
         return st;

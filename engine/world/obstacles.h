@@ -18,4 +18,17 @@ qpc_status qpc_obstacle_check_turn(qpc_vec3 angular_velocity, double dt, const c
 /// no obstacle.
 qpc_vec3 qpc_obstacle_spin(const qpc_world *w, const qpc_contact *c);
 
+// ---- respond.c: obstacles that answer at the level of velocities (TO5) ----
+struct qpc_trial;
+/// Side j is such an obstacle: the contact has no row.
+bool qpc_obstacle_responds(const qpc_world *w, const qpc_contact *c);
+/// QPC_ERR_UNSUPPORTED if there are some and the steps are those of a QP with an energy test.
+qpc_status qpc_obstacles_check_solver(const qpc_world *w, const qpc_solver_def *solver, const char *where, qpc_error *err);
+/// Changes x1 and dv of the motion on trial; w->responses says by what. w->probe is emptied.
+qpc_status qpc_obstacles_respond(qpc_world *w, struct qpc_trial *t, qpc_error *err);
+/// Impulses onto b, for the certificate; the work of obstacles that move; contacts of the step, sorted into list.
+void qpc_obstacles_add_load(const qpc_world *w, double *b);
+void qpc_obstacles_add_work(const qpc_world *w, struct qpc_trial *t);
+int32_t qpc_obstacles_publish(const qpc_world *w, double h, qpc_contact_info *list, int32_t count);
+
 #endif

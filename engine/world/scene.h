@@ -57,6 +57,7 @@ typedef struct qpc_body_def {
     double self_exclusion;  // m, < 0: the default
     bool obstacle;          // static or kinematic, without a mesh
     qpc_implicit shape;     // m
+    bool responds;          // response: "velocity"
     // cloth, static, kinematic
     qpc_mesh *mesh;         // a reference of its own
     qpc_vec3 position;      // m

@@ -131,6 +131,7 @@ void qpc_world_destroy(qpc_world *w) {
     qpc_array_fini(&w->substates);
     qpc_array_fini(&w->kept);
     qpc_array_fini(&w->bounce);
+    qpc_array_fini(&w->responses);
     qpc_linsys_fini(&w->inertia);
     qpc_integrate_fini(w);
     qpc_rub_fini(&w->rub);
@@ -236,6 +237,8 @@ static qpc_status place_solid(qpc_world *w, int32_t index, const qpc_body_def *d
     body->mesh = def->obstacle ? NULL : qpc_mesh_ref(def->mesh);
     body->obstacle = def->obstacle;
     body->shape = def->shape;
+    body->responds = def->responds;
+    w->responds = w->responds || def->responds;
     body->position = def->position;
     memcpy(body->rotation, def->rotation, sizeof body->rotation);
     body->velocity = def->velocity;
@@ -507,6 +510,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = qpc_sheets_make(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_position_check(w, &w->solver, "solver.name", err)) != QPC_OK) return st;
+    if ((st = qpc_obstacles_check_solver(w, &w->solver, "solver.name", err)) != QPC_OK) return st;
     if ((st = make_inertia(w, err)) != QPC_OK) return st;
     if ((st = make_floor(w, err)) != QPC_OK) return st;
     if ((st = qpc_integrate_make(w, err)) != QPC_OK) return st;

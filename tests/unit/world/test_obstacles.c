@@ -129,14 +129,14 @@ static double apart(qpc_vec3 p0, qpc_vec3 p1, qpc_vec3 a, qpc_vec3 b) {
     return near.distance;
 }
 
-static void bullets(const char *solver, const char *integrator) {
+static void bullets(const char *solver, const char *integrator, const char *response) {
     uint64_t seed = 7;
     for (int i = 0; i < 40; i++) { // one step goes 1,000 times the diameter of a wire of 1 mm; half of them aim at it
         double aim = (uniform(&seed) - 0.5) * (i % 2 == 0 ? 0.0005 : 0.01), tilt = uniform(&seed) - 0.5;
         qpc_world *w = world_from("{'dt':0.01,'gravity':[0,0,0],'integrator':'%s','solver':{'name':'%s'},'bodies':["
                                   "{'kind':'cable','nodes':[[0.3,%.17g,%.17g]],'mass':0.1,'radius':0.0005,'velocity':[-200,0,%.17g]},"
-                                  "{'kind':'obstacle','shape':{'kind':'capsule','radius':0.0005,'length':1}}]}",
-                                  integrator, solver, aim, 0.3 * tilt, 20 * tilt);
+                                  "{'kind':'obstacle','shape':{'kind':'capsule','radius':0.0005,'length':1},'response':'%s'}]}",
+                                  integrator, solver, aim, 0.3 * tilt, 20 * tilt, response);
         for (int s = 0; s < 3; s++) {
             qpc_vec3 p0 = place(w, 0);
             step(w);
@@ -148,9 +148,12 @@ static void bullets(const char *solver, const char *integrator) {
 
 static void no_bullet_goes_through_a_wire(void **state) {
     (void)state;
-    bullets("auto", "implicit-euler");
-    bullets("auto", "rk4");
-    bullets("position-based", "implicit-euler");
+    bullets("auto", "implicit-euler", "rows");
+    bullets("auto", "rk4", "rows");
+    bullets("position-based", "implicit-euler", "rows");
+    bullets("auto", "rk4", "velocity");
+    bullets("auto", "symplectic-euler", "velocity");
+    bullets("position-based", "implicit-euler", "velocity");
 }
 
 static void a_wire_that_is_swung_sweeps_along_what_is_in_its_way(void **state) {
@@ -173,6 +176,68 @@ static void a_wire_that_is_swung_sweeps_along_what_is_in_its_way(void **state) {
     }
     assert_true(pushed);
     qpc_world_destroy(w);
+}
+
+/// Implicit Euler needs the sweeps of position-based dynamics for a response by velocities.
+static const struct scheme {
+    const char *integrator, *solver;
+} schemes[] = {{"symplectic-euler", "auto"}, {"rk4", "auto"}, {"implicit-euler", "position-based"}};
+
+static void a_response_by_velocities_bounces_sticks_and_slips_as_the_formulas(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        // Thrown down at 3 m/s onto ground with mu and e: (v_t, v_n) -> (v_t - mu (1 + e) v_n, e v_n).
+        qpc_world *w = world_from("{'dt':0.001,'gravity':[0,0,0],'integrator':'%s','solver':{'name':'%s'},'contacts':{'restitution':0.5,'friction':0.2},'bodies':[" PARTICLE
+                                  ",{'kind':'obstacle','response':'velocity','shape':{'kind':'plane'}}]}", schemes[i].integrator, schemes[i].solver, 0.0, 0.0151, 0.0, 2.0, -3.0, 0.0);
+        int32_t count = 0;
+        double impulse = 0, rubbed = 0;
+        for (int s = 0; s < 4; s++) {
+            step(w);
+            const qpc_contact_info *c = qpc_world_contacts(w, &count);
+            for (int32_t k = 0; k < count; k++) impulse += c[k].force * 0.001, rubbed += c[k].friction[0] * 0.001;
+        }
+        assert_near(speed(w, 0).x, 2 - 0.2 * 1.5 * 3, 1e-12);
+        assert_near(speed(w, 0).y, 1.5, 1e-12);
+        assert_near(impulse, 0.1 * 4.5, 1e-12);
+        assert_near(rubbed, -0.2 * 0.1 * 4.5, 1e-12);
+        qpc_world_destroy(w);
+        for (int slips = 0; slips < 2; slips++) {
+            double a = slips ? 0.5 : 0.28, mu = 0.3, t = 200 * 0.005, slip = g * (sin(a) - mu * cos(a));
+            w = world_from("{'dt':0.005,'gravity':[0,-9.81,0],'integrator':'%s','solver':{'name':'%s'},'contacts':{'friction':%.17g},'bodies':[" PARTICLE
+                           ",{'kind':'obstacle','response':'velocity','shape':{'kind':'plane'},'rotation':[%.17g,0,0,%.17g]}]}", schemes[i].integrator, schemes[i].solver,
+                           mu, 0.01 * sin(a), 0.01 * cos(a), 0.0, 0.0, 0.0, 0.0, cos(0.5 * a), -sin(0.5 * a));
+            for (int s = 0; s < 200; s++) assert_int_equal(step(w).failsafe, 0);
+            assert_near(v3_norm(speed(w, 0)), slips ? slip * t : 0.0, 1e-9);
+            qpc_world_destroy(w);
+        }
+    }
+}
+
+static void a_response_by_velocities_holds_a_chain_and_an_edge_and_reports_their_weight(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        qpc_world *w = world_from("{'dt':0.002,'gravity':[0,-9.81,0],'integrator':'%s','solver':{'name':'%s'},'bodies':[{'kind':'cable','nodes':[[-0.5,0.03,0],[0.5,0.03,0]],"
+                                  "'mass':0.1,'radius':0.01,'stiffness':1000},{'kind':'obstacle','response':'velocity','shape':{'kind':'capsule','radius':0.01}}]}",
+                                  schemes[i].integrator, schemes[i].solver);
+        qpc_step_report r = {0};
+        for (int s = 0; s < 100; s++) r = step(w);
+        int32_t count;
+        const qpc_contact_info *c = qpc_world_contacts(w, &count);
+        assert_int_equal(count, 1);
+        assert_near(c[0].force, 0.2 * g, 1e-6);
+        assert_near(0.5 * (place(w, 0).y + place(w, 1).y), 0.02, 1e-6);
+        assert_int_equal(r.failsafe, 0);
+        assert_true(i == 2 || r.stat < 1e-6); // K = M: impulses are all there is to it
+        qpc_world_destroy(w);
+    }
+}
+
+static void a_response_by_velocities_is_refused_where_steps_promise_their_energy(void **state) {
+    (void)state;
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    assert_fails(world_of("{'bodies':[" CABLE ",{'kind':'obstacle','response':'velocity','shape':{'kind':'plane'}}]}", &w, NULL, &err), QPC_ERR_UNSUPPORTED, &err,
+                 "position-based");
 }
 
 static void an_edge_that_falls_across_a_thin_rod_is_held_between_its_nodes(void **state) {
@@ -245,6 +310,9 @@ int main(void) {
         cmocka_unit_test(a_particle_thrown_at_a_corner_of_a_box_stops_there_and_one_beside_it_passes),
         cmocka_unit_test(no_bullet_goes_through_a_wire),
         cmocka_unit_test(a_wire_that_is_swung_sweeps_along_what_is_in_its_way),
+        cmocka_unit_test(a_response_by_velocities_bounces_sticks_and_slips_as_the_formulas),
+        cmocka_unit_test(a_response_by_velocities_holds_a_chain_and_an_edge_and_reports_their_weight),
+        cmocka_unit_test(a_response_by_velocities_is_refused_where_steps_promise_their_energy),
         cmocka_unit_test(an_edge_that_falls_across_a_thin_rod_is_held_between_its_nodes),
         cmocka_unit_test(a_drum_that_spins_drags_along_what_lies_on_it),
         cmocka_unit_test(what_cannot_be_is_refused_with_its_key),
