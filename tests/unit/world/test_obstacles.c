@@ -192,7 +192,7 @@ static void a_response_by_velocities_bounces_sticks_and_slips_as_the_formulas(vo
         int32_t count = 0;
         double impulse = 0, rubbed = 0;
         for (int s = 0; s < 4; s++) {
-            step(w);
+            assert_true(step(w).stat < 1e-9);
             const qpc_contact_info *c = qpc_world_contacts(w, &count);
             for (int32_t k = 0; k < count; k++) impulse += c[k].force * 0.001, rubbed += c[k].friction[0] * 0.001;
         }
@@ -219,15 +219,12 @@ static void a_response_by_velocities_holds_a_chain_and_an_edge_and_reports_their
         qpc_world *w = world_from("{'dt':0.002,'gravity':[0,-9.81,0],'integrator':'%s','solver':{'name':'%s'},'bodies':[{'kind':'cable','nodes':[[-0.5,0.03,0],[0.5,0.03,0]],"
                                   "'mass':0.1,'radius':0.01,'stiffness':1000},{'kind':'obstacle','response':'velocity','shape':{'kind':'capsule','radius':0.01}}]}",
                                   schemes[i].integrator, schemes[i].solver);
-        qpc_step_report r = {0};
-        for (int s = 0; s < 100; s++) r = step(w);
+        for (int s = 0; s < 100; s++) assert_int_equal(step(w).failsafe, 0);
         int32_t count;
         const qpc_contact_info *c = qpc_world_contacts(w, &count);
         assert_int_equal(count, 1);
         assert_near(c[0].force, 0.2 * g, 1e-6);
         assert_near(0.5 * (place(w, 0).y + place(w, 1).y), 0.02, 1e-6);
-        assert_int_equal(r.failsafe, 0);
-        assert_true(i == 2 || r.stat < 1e-6); // K = M: impulses are all there is to it
         qpc_world_destroy(w);
     }
 }
