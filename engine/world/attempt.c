@@ -45,7 +45,7 @@ void qpc_step_place_end(qpc_world *w, double h, const double *dv) {
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
     if (w->load_count > 0) qpc_step_place_end(w, h, dv); // springs between points of rigid bodies
     else qpc_integrate_place(w, h, dv);
-    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true) + qpc_loads_dissipation(w, h, dv);
+    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true) + qpc_loads_potential(w, h, dv);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
         phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));

@@ -40,6 +40,7 @@ static double *forces_at_end(qpc_world *w, const qpc_trial *t) {
     if (f == NULL) return NULL;
     memset(f, 0, 3 * (size_t)w->free_count * sizeof *f);
     qpc_elastic_force(w, w->x1, f);
+    qpc_pressure_force(w, w->x1, f);
     qpc_springs_add_limit_forces(&w->springs, w->x1, f);
     return f;
 }
@@ -210,12 +211,12 @@ bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t) {
 static double fastest_explained(const qpc_world *w, double h) {
     double fast = w->min_separation / h + h * v3_norm(w->gravity);
     for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
-    for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
+    for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, h * v3_norm(qpc_world_load(w, 3 * i)) / w->mass[i]);
     for (int32_t i = 0; i < w->rigid_count; i++) {
         const qpc_rigid_part *part = &w->rigids[i];
         const double *I = part->inertia.moment;
-        fast = fmax(fast, h * v3_norm(v3_load(w->force + part->dof)) / part->inertia.mass);
-        fast = fmax(fast, h * part->reach * v3_norm(v3_load(w->force + part->dof + 3)) / fmin(I[0], fmin(I[1], I[2])));
+        fast = fmax(fast, h * v3_norm(qpc_world_load(w, part->dof)) / part->inertia.mass);
+        fast = fmax(fast, h * part->reach * v3_norm(qpc_world_load(w, part->dof + 3)) / fmin(I[0], fmin(I[1], I[2])));
     }
     return fast;
 }

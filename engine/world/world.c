@@ -436,6 +436,11 @@ static qpc_status make_floor(qpc_world *w, qpc_error *err) {
             w->mass_floor[w->rigids[i].dof + 3 + a] = (1.0 - 1e-12) * fmin(I[0], fmin(I[1], I[2]));
         }
     }
+    for (int32_t i = 0; i < w->load_count; i++) { // load stiffness may take its share of the masses (TJ11)
+        const qpc_pressed *s = &w->loads[i].pressed;
+        for (int32_t k = 3 * s->first_node; k < 3 * (s->first_node + s->node_count) && k < 3 * w->free_count; k++)
+            if (w->row_dof[k / 3] >= 0) w->mass_floor[k] *= 1.0 - QPC_PRESSED_SHARE;
+    }
     w->sys.least = w->mass_floor;
     return QPC_OK;
 }

@@ -140,8 +140,9 @@ struct qpc_world {
     struct qpc_joint *joints; // attachments, ball joints, hinges, tendons; see joints.h
     int32_t joint_count;
     qpc_joint_info *joint_info;
-    struct qpc_load *loads; // springs, dampers and drag; see loads.h
+    struct qpc_load *loads; // springs, dampers, drag, pressure and damping; see loads.h
     int32_t load_count;
+    double *pushed;         // (block_count x 3) forces and torques of pressure at x, N, N m; NULL: none
 
     // contact laws and friction
     qpc_contact_law *laws; // (material_count x material_count), symmetric
@@ -236,6 +237,11 @@ double qpc_motion_lag(const qpc_world *w);
 /// Forces are those of the end or the middle of a motion: K = M + h^2 H, and the energy promise (T3, T6).
 static inline bool qpc_is_implicit(const qpc_world *w) {
     return w->integrator == QPC_IMPLICIT_EULER || w->integrator == QPC_IMPLICIT_MIDPOINT;
+}
+/// Force or torque on three unknowns at the start of the motion, applied or of pressure, N, N m.
+static inline qpc_vec3 qpc_world_load(const qpc_world *w, int32_t dof) {
+    qpc_vec3 f = v3_load(w->force + dof);
+    return w->pushed != NULL ? v3_add(f, v3_load(w->pushed + dof)) : f;
 }
 static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion >= QPC_DYNAMIC; }
 
