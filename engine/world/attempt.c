@@ -11,6 +11,7 @@
 #include "engine/world/integrate.h"
 #include "engine/world/joints.h"
 #include "engine/world/loads.h"
+#include "engine/world/obstacles.h"
 
 #include <string.h>
 
@@ -229,7 +230,7 @@ qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc
     qpc_status st = QPC_OK;
     for (int32_t i = 0, from = 0; i < w->probe.count && st == QPC_OK; i++) { // both by key; a key is hit once at a time
         const qpc_contact *hit = &w->probe.data[i];
-        bool known = false;
+        bool known = qpc_obstacle_responds(w, hit);
         while (from < before && list[from].key < hit->key) from++;
         for (int32_t k = from; k < before && list[k].key == hit->key && !known; k++)
             known = same_row(hit, &w->impacts.data[list[k].item]);
@@ -317,7 +318,8 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
     for (;;) {
         int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
         int32_t added = 0;
-        qpc_status st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
+        qpc_status st = qpc_obstacles_respond(w, t, err);
+        if (st == QPC_OK) st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
         qpc_lap(&since, &w->report->ns_detect);
         if (st != QPC_OK) return st;
         *ret_clean = w->probe.count == 0;

@@ -3,6 +3,7 @@
 #include "engine/world/elastic.h"
 #include "engine/world/joints.h"
 #include "engine/world/loads.h"
+#include "engine/world/obstacles.h"
 
 #include <string.h>
 
@@ -87,6 +88,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
     for (int32_t r = 0; r < w->rub.row.count; r++) { // friction: what driven bodies and pins rub against
         const qpc_contact *c = &w->held.data[w->rows.source[w->rub.row.data[r]]];
         qpc_vec3 impulse = qpc_rub_impulse(&w->rub, r);
+        if (w->bodies[c->surface[1]].obstacle) credit(w, t, contact, c->surface, v3_dot(impulse, qpc_obstacle_spin(w, c)));
         for (int k = 0; k < 4; k++) {
             int32_t node = c->node[k];
             if (node >= w->live_count) credit(w, t, contact, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
@@ -95,6 +97,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         }
     }
     qpc_loads_add_work(w, t);
+    qpc_obstacles_add_work(w, t);
     const qpc_rows *rows = &w->rows;
     for (int32_t i = 0; i < rows->m; i++) {
         double lambda = rows->lambda[i];

@@ -55,6 +55,9 @@ typedef struct qpc_body_def {
     double tet_mu, tet_lambda; // Pa
     qpc_tet_material tet_material;
     double self_exclusion;  // m, < 0: the default
+    bool obstacle;          // static or kinematic, without a mesh
+    qpc_implicit shape;     // m
+    bool responds;          // response: "velocity"
     // cloth, static, kinematic
     qpc_mesh *mesh;         // a reference of its own
     qpc_vec3 position;      // m

@@ -32,6 +32,9 @@ typedef struct qpc_body {
     int32_t first_tet, tet_count;                      // soft
     double radius;
     qpc_mesh *mesh;
+    bool obstacle;              // its nodes are those of a frame; see obstacles.h
+    qpc_implicit shape;
+    bool responds;              // at the level of velocities, without rows; see respond.c
     qpc_mesh *tets;             // soft: what the mesh is the boundary of
     double *local;              // kinematic, rigid: (n x 3) vertices in the frame of the body, m; rigid: principal axes, from its centre
     int32_t rigid;              // number among the rigid bodies, or -1
@@ -80,6 +83,11 @@ typedef struct qpc_kept_friction {
     uint64_t key;
     qpc_vec3 impulse; // on the first side, N s
 } qpc_kept_friction;
+
+typedef struct qpc_response { // of an obstacle that answers at the level of velocities
+    qpc_contact contact;
+    qpc_vec3 impulse; // on side i, N s
+} qpc_response;
 
 struct qpc_world {
     // what the scene says
@@ -145,6 +153,9 @@ struct qpc_world {
     qpc_linsys inertia;        // M, if something bounces
     double *mass_floor;        // (3 block_count) what K is not less than, kg
     QPC_ARRAY(double) bounce;  // impulses of restitution in the last motion, by row, N s; empty: none
+
+    bool responds;             // some obstacle answers at the level of velocities
+    QPC_ARRAY(qpc_response) responses; // of the motion on trial
 
     // step workspace
     qpc_linsys sys;
