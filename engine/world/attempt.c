@@ -26,6 +26,7 @@ enum {
     MAX_BACKTRACKS = 6,
     GENTLE_PASSES = 12,      // of a gentle attempt, whatever the scene says
     PATIENT_NEWTON = 40,     // of a patient attempt
+    LOST_NEWTON = 3,         // corrections from a prediction without its contacts, before it is tried in halves
     GIVING_NEWTON = 3,       // corrections where limits give way, whatever the scene says
 };
 
@@ -139,6 +140,15 @@ static qpc_status detect_near(qpc_world *w, const double *x, qpc_contacts *ret, 
     return st;
 }
 
+/// A run begins without a motion before: what is near counts as pushed.
+static qpc_status note_start(qpc_world *w, qpc_error *err) {
+    if (w->step > 0 || w->any_touched) return QPC_OK;
+    qpc_status st = w->near_valid ? QPC_OK : detect_near(w, w->x, &w->near, err);
+    w->near_valid = st == QPC_OK;
+    if (st == QPC_OK) qpc_lost_start(w);
+    return st;
+}
+
 /// The first QP. Bold: K, b and rows at the end x + h v that the present velocity would lead to, where a
 /// sliding cable is next to the right features already. Cautious, when such rows proved to exclude each other
 /// (a fast motion ends inside something): at x, as the paper has it; what comes after is found by continuous detection.
@@ -152,8 +162,10 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         w->near_valid = st == QPC_OK;
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
+        st = t->divisible ? note_start(w, err) : QPC_OK;
         qpc_step_place_end(w, t->h, w->dv);
-        st = detect_near(w, w->x1, &w->probe, err);
+        if (st == QPC_OK) st = detect_near(w, w->x1, &w->probe, err);
+        if (st == QPC_OK) t->lost = t->divisible && qpc_lost_look(w);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
@@ -192,6 +204,10 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
         if (st != QPC_OK || t->contradiction) return st;
         double last = change;
         change = backtrack(w, t->h, most, &full) / most;
+        if (t->lost && change > tolerance && t->newton >= LOST_NEWTON) {
+            t->too_long = true;
+            return QPC_OK;
+        }
         if (change > SETTLING * last) {
             if (qpc_has_cloth(w) && !again) {
                 full = false;
@@ -328,6 +344,8 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
+        t->too_long = t->divisible && !t->cautious && t->newton == 0 && !t->settled && qpc_lost_is_hit(w);
+        if (t->too_long) return QPC_OK;
         keep_to_rows(w, t);
         if (t->renew && (st = qpc_step_renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
@@ -389,7 +407,8 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (!qpc_integrate_is_plain(w)) tolerance *= FREE_TOLERANCE;
     for (int32_t round = 0; st == QPC_OK && !t->contradiction && round < MAX_ROUNDS; round++) {
         st = correct(w, t, tolerance, round > 0, err);
-        if (st == QPC_OK && !t->contradiction) st = collide(w, t, &clean, err);
+        if (st == QPC_OK && !t->contradiction && !t->too_long) st = collide(w, t, &clean, err);
+        if (t->too_long) return st;
         if (st != QPC_OK || t->contradiction) return st;
         int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
         qpc_trial_test_energy(w, t);
@@ -423,7 +442,7 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 /// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
 static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .cautious = cautious, .gentle = gentle};
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .divisible = t->divisible, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
 
@@ -448,7 +467,8 @@ qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_step_hold_limits(w);
     qpc_status st = try_motion(w, t, err);
     while (st == QPC_OK && t->contradiction && t->giving) st = restart(w, t, false, false, err);
-    if (st == QPC_OK && t->contradiction) st = qpc_trial_attempt_cautiously(w, t, false, err);
+    t->too_long = t->too_long || (t->contradiction && t->lost);
+    if (st == QPC_OK && t->contradiction && !t->too_long) st = qpc_trial_attempt_cautiously(w, t, false, err);
     // Once more with nothing pushed out, by the default engine.
     if (st == QPC_OK && t->broken && !t->exhausted) st = qpc_trial_attempt_cautiously(w, t, true, err);
     return st;

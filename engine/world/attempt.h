@@ -3,6 +3,7 @@
 ///   linearise.c   K and b, rows, warm multipliers: what a QP of the step is made of
 ///   solve.c       the QPs of a try: budget, friction, rows that contradict
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
+///   lost.c        contacts that a prediction leaves behind
 ///   giveway.c     strain limits that contradict what is driven
 ///   press.c       driven bodies that press harder than the world can follow
 ///   windup.c      how a step out of budget ends
@@ -28,6 +29,9 @@ typedef struct qpc_trial {
     bool cautious;                  // rows at x and of hits only, see predict()
     bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
     bool last_pass;                 // no further passes
+    bool divisible;                 // it may be tried in halves where it is too long for its contacts
+    bool lost;                      // its prediction is out of reach of contacts that pushed before
+    bool too_long;                  // and what follows does not settle, or hits them: no answer, smaller steps are next
     bool settled;                   // the first QP is the answer: its rows were made where it led
     bool renew;                     // a rigid body was hit: rows are made anew
     bool swerves;                   // one turns so fast near something that its arcs are not what was tested
@@ -117,6 +121,16 @@ void qpc_step_clear_rows(qpc_world *w);
 /// Multipliers by row key: kept after a solve, given to new rows before the next.
 qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err);
 qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err);
+
+// ---- lost.c ----
+/// Of the motion that is taken over: which nodes are pushed.
+void qpc_lost_keep(qpc_world *w);
+/// Of a run that begins: what is in w->near counts.
+void qpc_lost_start(qpc_world *w);
+/// Whether more than a few of the nodes that were pushed before have no contact in w->probe.
+bool qpc_lost_look(qpc_world *w);
+/// Whether hits in w->probe are of nodes that were pushed before.
+bool qpc_lost_is_hit(const qpc_world *w);
 
 // ---- friction.c ----
 qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);

@@ -181,7 +181,7 @@ static void hold_marked(qpc_world *w, int32_t round) {
 
 static qpc_status again(qpc_world *w, qpc_trial *t, bool pressing, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = pressing};
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = pressing, .divisible = t->divisible};
     clear(w);
     return qpc_trial_attempt(w, t, err);
 }
@@ -271,7 +271,7 @@ static qpc_status ease(qpc_world *w, qpc_trial *t, press *p, double first, qpc_e
 static qpc_status judge(qpc_world *w, const qpc_trial *t, press *p, double *ret_rush, bool *ret_marked, qpc_error *err) {
     *ret_rush = 0.0;
     *ret_marked = t->pressed;
-    if (t->pressed) return QPC_OK;
+    if (t->pressed || t->too_long) return QPC_OK;
     qpc_status st = find_rush(w, t, p, ret_rush, err);
     if (st != QPC_OK || t->exhausted) return st;
     bool none = has_no_answer(w, t);

@@ -18,6 +18,8 @@ typedef struct saved_state {
     qpc_body *bodies;
     qpc_pin *pins;
     qpc_kept_friction *kept;
+    uint8_t *touched;
+    bool any_touched;
     int32_t kept_count;
     int32_t warm_count;
     double warm_h, energy, work, work_most, work_pushed, elastic_most, height_low, height_high;
@@ -44,7 +46,9 @@ static qpc_status save_state(qpc_world *w, saved_state *s, qpc_error *err) {
         s->bodies == NULL || s->pins == NULL || s->pose == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory to keep the state of a step");
     s->kept = copy_into(a, w->kept.data, (size_t)w->kept.count * sizeof *w->kept.data);
-    if (s->kept == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to keep the state of a step");
+    s->touched = copy_into(a, w->touched, (size_t)w->free_count);
+    if (s->kept == NULL || s->touched == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to keep the state of a step");
+    s->any_touched = w->any_touched;
     s->kept_count = w->kept.count;
     s->warm_count = w->warm_count;
     s->warm_h = w->warm_h;
@@ -71,6 +75,8 @@ static void restore_state(qpc_world *w, const saved_state *s) {
     if (w->pin_count > 0) memcpy(w->pins, s->pins, (size_t)w->pin_count * sizeof *w->pins);
     if (s->kept_count > 0) memcpy(w->kept.data, s->kept, (size_t)s->kept_count * sizeof *s->kept);
     w->kept.count = s->kept_count;
+    memcpy(w->touched, s->touched, (size_t)w->free_count);
+    w->any_touched = s->any_touched;
     w->warm_count = s->warm_count;
     w->warm_h = s->warm_h;
     w->energy = s->energy;
@@ -248,6 +254,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
         if (!isfinite(w->x1[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "position of node %d is not finite", i / 3);
     if (!qpc_motion_is_proven(w)) w->report->proven = 0;
     w->report->toi_margin = fmin(w->report->toi_margin, t->near);
+    qpc_lost_keep(w);
     w->proof = false; // of the motion from an x that is past
     qpc_motion_commit(w, t->h, cut);
     memcpy(w->x, w->x1, 3 * (size_t)w->moving_count * sizeof(double));
@@ -382,7 +389,8 @@ static bool gains_at_the_bottom(const qpc_world *w, const qpc_trial *t) { return
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
-    qpc_trial t = {.h = h, .left = left};
+    bool looked_at = qpc_is_implicit(w) && !w->solver.position_based && !qpc_has_cloth(w) && w->solver.budget <= 0;
+    qpc_trial t = {.h = h, .left = left, .divisible = looked_at && depth < w->solver.halvings};
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
@@ -393,7 +401,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     // An unsolved QP that gains energy: the same.
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && t.pushes && qpc_trial_gains(w, &t) && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    if (st == QPC_OK && (t.impact || t.swerves || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
+    if (st == QPC_OK && (t.impact || t.swerves || t.too_long || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
         qpc_trial_count(w, &t);

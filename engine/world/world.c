@@ -140,7 +140,7 @@ void qpc_world_destroy(qpc_world *w) {
                       w->v_frame,     w->row_dof,     w->pins,        w->pin_node,    w->reactions,   w->spring_node,
                       w->stiffness,   w->base,        w->rest_length, w->spring_min,  w->spring_max,  w->tension,     w->limit_force,
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
-                      w->warm_key,    w->warm_lambda, w->contact_info, w->conflict_info, w->limit_on, w->giving,
+                      w->warm_key,    w->warm_lambda, w->contact_info, w->conflict_info, w->limit_on, w->giving, w->touched, w->lost,
                       w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block,
                       w->laws,       w->mass_floor,  w->rigids,      w->pose,        w->pose1,     w->row_turn, w->arm};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
@@ -194,6 +194,7 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     ok = ok && (w->spring_node = qpc_calloc((size_t)springs + 1, sizeof *w->spring_node));
     ok = ok && (!cloth || (w->spring_other = qpc_calloc((size_t)springs + 1, sizeof *w->spring_other)));
     ok = ok && (!cloth || (w->spring_place = qpc_calloc((size_t)springs + 1, sizeof *w->spring_place)));
+    ok = ok && (w->touched = qpc_calloc((size_t)free_nodes + 1, 1)) && (w->lost = qpc_calloc((size_t)free_nodes + 1, 1));
     ok = ok && (w->limit_on = qpc_calloc((size_t)springs + 1, 1)) && (w->giving = qpc_calloc((size_t)springs + 1, 1));
     ok = ok && (w->pin_of = qpc_calloc((size_t)free_nodes + 1, sizeof *w->pin_of));
     ok = ok && (w->pins = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pins));

@@ -170,6 +170,8 @@ struct qpc_world {
     qpc_contacts impacts;   // hits of the passes of this attempt; kept while K is relinearised
     qpc_contacts held;      // contacts with a row, by row source
     uint8_t *limit_on;      // per spring: has a strain row in this attempt
+    uint8_t *touched, *lost; // (free_count) in a contact with a force in the last motion; of those, out of reach of the prediction (lost.c)
+    bool any_touched;
     uint8_t *giving;        // per spring: its limit gives way in this motion; springs.giving is this or NULL
     qpc_rows rows;
     uint64_t *warm_key;     // multipliers of the last solve, sorted by key
