@@ -178,7 +178,7 @@ uint64_t qpc_world_scene_hash(const qpc_world *world);
 
 typedef struct qpc_body_info {
     const char *name; // borrowed for the life of the world
-    const char *kind; // "cable", "cloth", "rigid", "static", "kinematic"
+    const char *kind; // "cable", "cloth", "rigid", "soft", "static", "kinematic", "obstacle"
     int32_t first_node, node_count; // in the arrays below; static bodies have nodes too
     int32_t element_count, nodes_per_element;
     double radius;

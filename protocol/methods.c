@@ -388,7 +388,7 @@ static const qpc_field_spec details_params[] = {
     RUN_PARAM,
     N("step", INT, 0, STEPS_MAX, "Which step."),
     P("fields", LIST, 0, 0,
-      "Which of \"contacts\", \"reactions\", \"limit_forces\", \"conflicts\"; default all."),
+      "Which of \"contacts\", \"reactions\", \"limit_forces\", \"conflicts\", \"joints\"; default all."),
 };
 static const qpc_field_spec details_results[] = {
     R("step", INT, "That step."),
@@ -398,6 +398,7 @@ static const qpc_field_spec details_results[] = {
       "Strain limits that hold: body (s) and spring (s), in its body, int32, force (s) N: above 0 at a maximum, below at a "
       "minimum."),
     M("conflicts", MAP, "As in world.state: kind, bodies, features, key."),
+    M("joints", MAP, "As in world.state: constraint, kind, position, force, torque, tension, gap."),
 };
 static const qpc_field_spec events_params[] = {
     RUN_PARAM,
@@ -584,7 +585,7 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
            MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
     METHOD(RUN_DETAILS,
            .doc = "What a step left besides its figures and its frame: contacts, reactions of fixed points, forces of strain "
-                  "limits, and what contradicted. Empty where nothing was recorded; NOT_FOUND for a step that the run does not have.",
+                  "limits and of joints, and what contradicted. Empty where nothing was recorded; NOT_FOUND for a step that the run does not have.",
            PARAMS(details_params), RESULTS(details_results), .bulk = true, .errors =
            MAY(NOT_FOUND) | MAY(IO) | MAY(CORRUPT)),
     METHOD(RUN_EVENTS,

@@ -387,7 +387,7 @@ static qpc_status choose_lists(const qpc_value *fields, uint32_t *ret, qpc_error
         if (list == QPC_LIST_COUNT) {
             char path[32];
             snprintf(path, sizeof path, "fields[%d]", i);
-            return qpc_fail_at(err, QPC_ERR_INVALID, path, "want contacts, reactions, limit_forces or conflicts");
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "want contacts, reactions, limit_forces, conflicts or joints");
         }
         *ret |= 1U << list;
     }

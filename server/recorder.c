@@ -355,6 +355,7 @@ void qpc_recorder_step(qpc_recorder *recorder, const qpc_world *world,
     if (s->reactions) {
         push_list(recorder, world, QPC_LIST_REACTIONS);
         push_list(recorder, world, QPC_LIST_LIMIT_FORCES);
+        push_list(recorder, world, QPC_LIST_JOINTS);
     }
     if (report->conflicts > 0) push_conflicts(recorder, world);
     if (report->friction_missed != 0 && step > recorder->friction_event + 100) {

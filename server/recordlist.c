@@ -29,6 +29,9 @@ static const field LIMIT_FIELDS[] = {
 static const field CONFLICT_FIELDS[] = {
     {"bodies", QPC_I32, 2, 0}, {"features", QPC_I32, 2, 8}, {"kind", QPC_U8, 1, 16},
     {"key", QPC_U64, 1, 24},   {NULL, QPC_U8, 0, 0}};
+static const field JOINT_FIELDS[] = {
+    {"constraint", QPC_I32, 1, 0}, {"kind", QPC_U8, 1, 4},      {"position", QPC_F64, 3, 8}, {"force", QPC_F64, 3, 32},
+    {"torque", QPC_F64, 3, 56},    {"tension", QPC_F64, 1, 80}, {"gap", QPC_F64, 1, 88},     {NULL, QPC_U8, 0, 0}};
 
 static const struct {
     size_t size;
@@ -38,6 +41,7 @@ static const struct {
     [QPC_LIST_REACTIONS] = {32, REACTION_FIELDS},
     [QPC_LIST_LIMIT_FORCES] = {16, LIMIT_FIELDS},
     [QPC_LIST_CONFLICTS] = {32, CONFLICT_FIELDS},
+    [QPC_LIST_JOINTS] = {96, JOINT_FIELDS},
 };
 
 void qpc_packed_fini(qpc_packed *packed) {
@@ -98,16 +102,27 @@ static char *put_conflict(char *at, const qpc_conflict_info *c) {
     return put(at, &c->key, sizeof c->key);
 }
 
+static char *put_joint(char *at, const qpc_joint_info *j) {
+    at = put_int(put_int(at, j->constraint), (int32_t)j->kind);
+    at = put(at, j->position, sizeof j->position);
+    at = put(at, j->force, sizeof j->force);
+    at = put(at, j->torque, sizeof j->torque);
+    at = put(at, &j->tension, sizeof j->tension);
+    return put(at, &j->gap, sizeof j->gap);
+}
+
 qpc_status qpc_recordlist_pack(qpc_run_list list, const qpc_world *world, qpc_packed *packed,
                                int32_t *ret_count) {
     const qpc_contact_info *contacts = NULL;
     const qpc_conflict_info *conflicts = NULL;
+    const qpc_joint_info *joints = NULL;
     const double *forces = NULL;
     const int32_t *node = NULL;
     int32_t count = 0;
     if (list == QPC_LIST_CONTACTS) contacts = qpc_world_contacts(world, &count);
     if (list == QPC_LIST_REACTIONS) forces = qpc_world_reactions(world, &node, &count);
     if (list == QPC_LIST_CONFLICTS) conflicts = qpc_world_conflicts(world, &count);
+    if (list == QPC_LIST_JOINTS) joints = qpc_world_joints(world, &count);
     if (list == QPC_LIST_LIMIT_FORCES) {
         int32_t springs = 0;
         forces = qpc_world_limit_forces(world, &springs);
@@ -126,6 +141,7 @@ qpc_status qpc_recordlist_pack(qpc_run_list list, const qpc_world *world, qpc_pa
         if (contacts != NULL) at = put_contact(at, &contacts[i]);
         if (node != NULL) at = put_reaction(at, world, node[i], forces + 3 * (size_t)i);
         if (conflicts != NULL) at = put_conflict(at, &conflicts[i]);
+        if (joints != NULL) at = put_joint(at, &joints[i]);
     }
     QPC_ASSERT(count == 0 || (size_t)(at - packed->data) == size);
     *ret_count = count;

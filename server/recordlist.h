@@ -1,5 +1,5 @@
 /// What a step leaves in the lists of a run file beside its row and frame: contacts, reactions of fixed points, forces of
-/// strain limits, rows that contradict. Their layout (docs/storage.md), written and read here. No state; any thread.
+/// strain limits and of joints, rows that contradict. Their layout (docs/storage.md), written and read here. No state; any thread.
 #ifndef QPC_SERVER_RECORDLIST_H
 #define QPC_SERVER_RECORDLIST_H
 

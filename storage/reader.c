@@ -345,7 +345,7 @@ static qpc_status prepare_all(qpc_reader *r, qpc_error *err) {
         status = qpc_store_prepare(r->db, list[i].sql, list[i].ret, err);
     int64_t version = 0;
     if (status == QPC_OK) status = qpc_store_get_int(r->db, "PRAGMA user_version", &version, err);
-    int32_t known = version >= 2 ? QPC_LIST_COUNT : QPC_LISTS_OLD;
+    int32_t known = qpc_run_list_count(version);
     for (int32_t i = 0; status == QPC_OK && i < known; i++) {
         char sql[96];
         snprintf(sql, sizeof sql, "SELECT count, record_size, encoding, data FROM %s WHERE step = ?",

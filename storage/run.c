@@ -75,8 +75,12 @@ qpc_status qpc_record_step(int64_t step, const void *values, int32_t column_coun
 
 const char *qpc_run_list_table(qpc_run_list list) {
     static const char *const names[QPC_LIST_COUNT] = {"contacts", "reactions", "limit_forces",
-                                                      "conflicts"};
+                                                      "conflicts", "joints"};
     return names[list];
+}
+
+int32_t qpc_run_list_count(int64_t version) {
+    return version >= 3 ? QPC_LIST_COUNT : version == 2 ? QPC_LIST_JOINTS : QPC_LIST_REACTIONS;
 }
 
 qpc_status qpc_record_list(qpc_run_list list, int64_t step, const void *records, int32_t count,

@@ -44,15 +44,17 @@ typedef struct qpc_run_def {
     const char *versions_json; // program and library versions, CPU
 } qpc_run_def;
 
-/// Lists of packed records, at most one of each a step. QPC_LISTS_OLD of them were there in schema version 1.
+/// Lists of packed records, at most one of each a step. In the order in which schema versions added them.
 typedef enum qpc_run_list {
     QPC_LIST_CONTACTS,
     QPC_LIST_REACTIONS,
     QPC_LIST_LIMIT_FORCES,
     QPC_LIST_CONFLICTS,
+    QPC_LIST_JOINTS,
     QPC_LIST_COUNT,
-    QPC_LISTS_OLD = 1,
 } qpc_run_list;
+/// How many of them files of a schema version have.
+int32_t qpc_run_list_count(int64_t version);
 /// Name of its table.
 const char *qpc_run_list_table(qpc_run_list list);
 

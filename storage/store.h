@@ -17,7 +17,7 @@ enum {
     QPC_CATALOG_APPLICATION_ID = 0x51504343, // "QPCC"
     QPC_RUN_APPLICATION_ID = 0x51504352,     // "QPCR"
     QPC_CATALOG_VERSION = 1,
-    QPC_RUN_VERSION = 2, // 1: without the tables reactions, limit_forces and conflicts
+    QPC_RUN_VERSION = 3, // 2: without the table joints; 1: without reactions, limit_forces and conflicts, too
 };
 /// Size to which a -wal file is cut back when nothing holds it (journal_size_limit).
 enum { QPC_WAL_KEEP_BYTES = 8 * 1024 * 1024 };

@@ -166,6 +166,24 @@ static void print_conflicts(const qpc_value *list, const names *n) {
     }
 }
 
+static void print_joints(const qpc_value *list) {
+    static const char *const kinds[] = {"attach", "ball", "hinge", "tendon"};
+    const qpc_tensor *constraint = column(list, "constraint"), *kind = column(list, "kind"), *force = column(list, "force");
+    const qpc_tensor *torque = column(list, "torque"), *tension = column(list, "tension"), *gap = column(list, "gap");
+    int64_t count = rows_of(list, "constraint");
+    printf("joints: %lld\n", (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        int32_t k = (int32_t)cli_tensor_at(kind, i);
+        printf("  constraint %.0f (%s): ", cli_tensor_at(constraint, i), k >= 0 && k < 4 ? kinds[k] : "?");
+        if (k == 3) printf("tension %.6g N", cli_tensor_at(tension, i));
+        else printf("%.6g %.6g %.6g N", cli_tensor_at(force, 3 * i), cli_tensor_at(force, 3 * i + 1), cli_tensor_at(force, 3 * i + 2));
+        if (k == 2)
+            printf(", torque %.6g %.6g %.6g N m", cli_tensor_at(torque, 3 * i), cli_tensor_at(torque, 3 * i + 1),
+                   cli_tensor_at(torque, 3 * i + 2));
+        printf(", gap %.4g m\n", cli_tensor_at(gap, i));
+    }
+}
+
 static qpc_status ask(cli *c, const char *method, const char *run, int64_t step, qpc_message *ret, qpc_error *err) {
     qpc_value params = qpc_map();
     bool ok = cli_set(&params, "run", qpc_text_borrow(run));
@@ -183,7 +201,7 @@ cli_exit cli_forces(cli *c, int argc, char **argv) {
                                   CLI_SERVER_OPTIONS(c),
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {"forces", "RUN",
-                                        "Forces of contacts, fixed points and strain limits in a step of a recorded run, and what contradicted.",
+                                        "Forces of contacts, fixed points, strain limits and joints in a step of a recorded run, and what contradicted.",
                                         1, 1, "RUN is an id, the beginning of one, or \"last\"."};
     char id[33];
     cli_exit code;
@@ -203,6 +221,7 @@ cli_exit cli_forces(cli *c, int argc, char **argv) {
         print_contacts(cli_at(m.value, "contacts"), &n);
         print_reactions(cli_at(m.value, "reactions"), &n);
         print_limits(cli_at(m.value, "limit_forces"), &n);
+        print_joints(cli_at(m.value, "joints"));
         print_conflicts(cli_at(m.value, "conflicts"), &n);
     }
     qpc_message_fini(&facts);

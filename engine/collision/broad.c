@@ -51,7 +51,7 @@ static qpc_status init_part(qpc_broad *broad, int32_t s, const qpc_broad_surface
         qpc_alloc_array((size_t)p->tree[VERTEX].leaf_count * QPC_BOX_LANES, 3 * sizeof(double));
     if (p->rest == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for surface %d", (int)s);
-    return QPC_OK;
+    return qpc_broad_planes_init(p, err);
 }
 
 /// Slots of all parts in one row a kind; numbers of triangles and edges over all of them.
@@ -180,6 +180,7 @@ void qpc_broad_destroy(qpc_broad *broad) {
         for (int kind = 0; kind < KINDS; kind++) qpc_boxtree_fini(&p->tree[kind]);
         qpc_free(p->node_slot);
         qpc_free(p->rest);
+        qpc_free(p->plane);
     }
     for (int32_t i = 0; broad->slices != NULL && i < broad->slice_count; i++)
         for (int k = 0; k < 2; k++) {
@@ -366,6 +367,7 @@ size_t qpc_broad_bytes(const qpc_broad *broad) {
         bytes += (size_t)p->node_count * sizeof *p->node_slot;
         if (p->rest != NULL)
             bytes += (size_t)p->tree[VERTEX].leaf_count * QPC_BOX_LANES * 3 * sizeof *p->rest;
+        bytes += qpc_broad_planes_bytes(p);
     }
     for (int kind = 0; kind < KINDS; kind++) {
         size_t corners = kind == VERTEX ? 0 : (size_t)qpc_broad_corners(kind);

@@ -257,6 +257,7 @@ static void fit_static(qpc_broad *broad, qpc_broad_part *p) {
     memcpy(broad->fat + p->slot[VERTEX], broad->box[VERTEX] + p->slot[VERTEX],
            (size_t)QPC_BOX_LANES * (size_t)p->tree[VERTEX].leaf_count * sizeof *broad->fat);
     for (int kind = 0; kind < KINDS; kind++) fit_tree(broad, p, kind);
+    qpc_broad_planes_fit(broad, p);
 }
 
 // ---- fat boxes ----

@@ -103,6 +103,8 @@ typedef struct walk {
     float grow;
     bool same; // one tree against itself
     bool self; // items of one surface, which may share vertices
+    const qpc_broad_part *planes_a, *planes_b; // the one with large triangles, if that is so
+    int kind_a, kind_b;
     qpc_pairs *out;
     int32_t flushed; // pairs of out that are counted in so_far
     uint64_t tests;
@@ -143,6 +145,28 @@ static inline unsigned shared_mask(const walk *w, int32_t a, int32_t b, int corn
     return mask;
 }
 
+/// Whether all four items of a leaf with planes are apart from a box.
+static bool leaf_beside(const walk *w, const qpc_broad_part *part, int kind, int32_t leaf, const qpc_fbox *box) {
+    for (int k = 0; k < QPC_BOX_LANES; k++)
+        if (!qpc_broad_beside(w->broad, part, kind, part->slot[kind] + QPC_BOX_LANES * leaf + k, box->lo, box->hi, w->grow)) return false;
+    return true;
+}
+
+/// The pairs of the mask that no plane tells apart.
+static unsigned not_beside(const walk *w, int32_t la, int32_t lb, unsigned mask) {
+    bool of_a = w->planes_a != NULL;
+    const qpc_broad_part *part = of_a ? w->planes_a : w->planes_b;
+    const qpc_box_leaf *other = of_a ? &w->b->leaf[lb] : &w->a->leaf[la];
+    for (unsigned left = mask; left != 0; left &= left - 1) {
+        int bit = __builtin_ctz(left), i = bit & 3, k = bit >> 2, lane = of_a ? k : i;
+        float lo[3], hi[3];
+        for (int d = 0; d < 3; d++) lo[d] = other->lo[d][lane], hi[d] = other->hi[d][lane];
+        int32_t slot = of_a ? w->slot_a + QPC_BOX_LANES * la + i : w->slot_b + QPC_BOX_LANES * lb + k;
+        if (qpc_broad_beside(w->broad, part, of_a ? w->kind_a : w->kind_b, slot, lo, hi, w->grow)) mask &= ~(1u << bit);
+    }
+    return mask;
+}
+
 /// Pairs of two leaves; false when memory is out. corners_*: constants, so that code is made for
 /// each.
 static inline bool leaf_pairs(walk *w, int32_t la, int32_t lb, int corners_a, int corners_b) {
@@ -150,6 +174,7 @@ static inline bool leaf_pairs(walk *w, int32_t la, int32_t lb, int corners_a, in
     if (w->same && la == lb) mask &= 0x7310; // bit 4 k + i with i < k
     int32_t a = w->slot_a + QPC_BOX_LANES * la, b = w->slot_b + QPC_BOX_LANES * lb;
     if (w->self && mask != 0) mask &= ~shared_mask(w, a, b, corners_a, corners_b);
+    if (mask != 0 && (w->planes_a != NULL || w->planes_b != NULL)) mask = not_beside(w, la, lb, mask);
     if (mask == 0) return true;
     qpc_pairs *out = w->out;
     if (!qpc_array_reserve(out, (int64_t)out->count + LEAF_PAIRS)) return false;
@@ -209,7 +234,10 @@ static inline bool walk_nodes(walk *w, int32_t root_a, int32_t root_b, int corne
             for (int i = 0; i < 2; i++) {
                 node_pair c = {a + (inner_a ? i : 0), b + (inner_b ? i : 0)};
                 stack[height] = c;
-                height += touch(&na[c.a], &nb[c.b], grow);
+                bool near = touch(&na[c.a], &nb[c.b], grow);
+                if (near && !inner_a && w->planes_a != NULL) near = !leaf_beside(w, w->planes_a, w->kind_a, c.a - leaf_a, &nb[c.b]);
+                if (near && !inner_b && w->planes_b != NULL) near = !leaf_beside(w, w->planes_b, w->kind_b, c.b - leaf_b, &na[c.a]);
+                height += near;
             }
             w->tests += 2;
         }
@@ -240,6 +268,10 @@ static bool run_task(qpc_broad *broad, qpc_broad_slice *slice, const qpc_broad_t
               .grow = t->grow,
               .same = p == q && t->kind_a == t->kind_b,
               .self = p == q,
+              .planes_a = qpc_broad_planes_pay(p, q) ? p : NULL,
+              .planes_b = qpc_broad_planes_pay(q, p) ? q : NULL,
+              .kind_a = t->kind_a,
+              .kind_b = t->kind_b,
               .out = &slice->fat[list],
               .flushed = slice->fat[list].count};
     double radius = p->def.motion == QPC_STATIC   ? p->def.radius

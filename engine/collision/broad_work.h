@@ -1,5 +1,5 @@
 /// What the files of the broad phase share: broad.c (surfaces, updates, numbers), broad_fit.c
-/// (boxes and trees), broad_lists.c (walks and lists).
+/// (boxes and trees), broad_planes.c (planes of large triangles), broad_lists.c (walks and lists).
 ///
 /// Vertices, triangles and edges of all surfaces lie in slots, in the order of the leaves of the
 /// trees, so that what is near in space is near in memory. Slots without an item hold an empty box.
@@ -16,6 +16,8 @@
 
 enum { VERTEX, TRIANGLE, EDGE, KINDS }; // kinds of items, one tree each
 
+typedef struct qpc_broad_plane qpc_broad_plane;
+
 typedef struct qpc_broad_part { // a surface
     qpc_broad_surface def;
     const int32_t *triangle; // (triangles x 3) nodes of the mesh
@@ -25,6 +27,7 @@ typedef struct qpc_broad_part { // a surface
     int32_t slot[KINDS];      // first slots
     int32_t *node_slot;       // (nodes) slot of a vertex, -1 if it belongs to no triangle
     double *rest;             // static: (vertex slots x 3) m
+    qpc_broad_plane *plane;   // static, of few triangles: (triangles)
     double length;            // mean extent of the triangles when last built, m
     double seen, seen_before; // largest motion of one update since the lists were last made, and
                               // between the last two times
@@ -115,6 +118,18 @@ void qpc_broad_fatten(qpc_broad *broad, const qpc_parallel *parallel, bool with_
 bool qpc_broad_is_far(const qpc_broad *broad);
 /// In the middle of what moves, at x1; static boxes and trees follow.
 void qpc_broad_choose_origin(qpc_broad *broad);
+
+// broad_planes.c
+
+qpc_status qpc_broad_planes_init(qpc_broad_part *part, qpc_error *err);
+/// For the present origin.
+void qpc_broad_planes_fit(const qpc_broad *broad, qpc_broad_part *part);
+size_t qpc_broad_planes_bytes(const qpc_broad_part *part);
+/// Whether planes are worth a look: the triangles of `part` are much larger than those of the other.
+bool qpc_broad_planes_pay(const qpc_broad_part *part, const qpc_broad_part *other);
+/// A box that is apart, by a plane and more than grow, from the item in a slot of a surface with planes.
+bool qpc_broad_beside(const qpc_broad *broad, const qpc_broad_part *part, int kind, int32_t slot, const float lo[3],
+                      const float hi[3], float grow);
 
 // broad_lists.c
 

@@ -17,13 +17,15 @@ enum {
 };
 
 /// The difference of the two closest points is  x_i - x_j = sum_k weight[k] x[node[k]], so weights
-/// of side i are >= 0 and those of side j <= 0; each side sums to +-1.
+/// of side i are >= 0 and those of side j <= 0; each side sums to +-1. Of an obstacle the weights of side j have any sign, and
+/// the points are farther apart by `offset` than they are.
 typedef struct qpc_contact {
     uint64_t key;       // persistent over steps: the feature pair (never depends on order found)
     int32_t node[4];    // global node numbers
     double weight[4];   // signed barycentric weights, see above
     qpc_vec3 n;         // unit normal from feature j to feature i
     double distance;    // |x_i - x_j| at the time of evaluation, m
+    double offset;      // of an obstacle: its points are held by its frame nodes this far inside along n (theory-obstacles.md, TO3), m; else 0
     double separation;  // target separation of the pair (r_i + r_j as a rule), m
     double toi;         // fraction of the motion in [0, 1]; 0 for proximity
     int32_t surface[2]; // side i, side j

@@ -1,4 +1,5 @@
 /// Life of a detector; see detect.h. What it does is in lists.c, pairs.c and overlap.c.
+#include "engine/collision/obstacles.h"
 #include "engine/collision/sheets.h"
 
 #include "base/mem.h"
@@ -153,7 +154,7 @@ static qpc_status check_surface(const qpc_surface *s, int32_t i, const double *x
         return qpc_fail(err, QPC_ERR_INVALID, "surface %d has nodes %d to %lld of %d", (int)i,
                         (int)s->first_node, (long long)s->first_node + s->node_count - 1,
                         (int)node_count);
-    if (!isfinite(s->radius) || s->radius < 0 || (s->mesh == NULL && !(s->radius > 0)))
+    if (!isfinite(s->radius) || s->radius < 0 || (s->mesh == NULL && s->shape == NULL && !(s->radius > 0)))
         return qpc_fail(err, QPC_ERR_INVALID,
                         "surface %d has radius %g; a chain needs one above 0, a mesh 0 or more",
                         (int)i, s->radius);
@@ -161,6 +162,12 @@ static qpc_status check_surface(const qpc_surface *s, int32_t i, const double *x
         if (!isfinite(x[3 * (int64_t)s->first_node + k]))
             return qpc_fail(err, QPC_ERR_NUMERIC, "the position of node %lld is not finite",
                             (long long)(s->first_node + k / 3));
+    if (s->shape != NULL) {
+        if (s->mesh != NULL || s->motion >= QPC_DYNAMIC || s->node_count != QPC_IMPLICIT_NODES)
+            return qpc_fail(err, QPC_ERR_INVALID, "surface %d is an obstacle: static or kinematic, over %d nodes of its frame", (int)i,
+                            QPC_IMPLICIT_NODES);
+        return QPC_OK;
+    }
     if (s->mesh != NULL) {
         if (qpc_mesh_nodes_per_element(s->mesh) != 3)
             return qpc_fail(err, QPC_ERR_UNSUPPORTED,
@@ -240,12 +247,14 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
                         "a detector of %d surfaces over %d nodes makes no sense",
                         (int)surface_count, (int)node_count);
     int64_t features = 0, triangles = 0, edges = 0;
-    int32_t meshes = 0;
+    int32_t meshes = 0, chains = 0;
     for (int32_t i = 0; i < surface_count; i++) {
         qpc_status status = check_surface(&surfaces[i], i, x, node_count, err);
         if (status != QPC_OK) return status;
         meshes += surfaces[i].mesh != NULL;
-        if (surfaces[i].mesh == NULL) features += surfaces[i].node_count;
+        if (surfaces[i].mesh != NULL || surfaces[i].shape != NULL) continue;
+        features += surfaces[i].node_count;
+        chains++;
     }
     if (features > MOST_NUMBERS)
         return qpc_fail(err, QPC_ERR_LIMIT, "more than 2^30 nodes in all chains");
@@ -256,11 +265,11 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
     det->cover = QPC_COVER;
     det->rebuild = true;
     det->meshes = qpc_calloc((size_t)meshes, sizeof *det->meshes);
-    det->chains = qpc_calloc((size_t)(surface_count - meshes), sizeof *det->chains);
-    qpc_status status = QPC_OK;
+    det->chains = qpc_calloc((size_t)chains, sizeof *det->chains);
+    qpc_status status = qpc_obstacles_init(det, surfaces, surface_count, err);
     if (det->meshes == NULL || det->chains == NULL) status = no_memory(err);
     for (int32_t i = 0; i < surface_count && status == QPC_OK; i++)
-        status = surfaces[i].mesh != NULL
+        if (surfaces[i].shape == NULL) status = surfaces[i].mesh != NULL
                      ? add_mesh(det, &surfaces[i], i, x, &triangles, &edges, err)
                      : add_chain(det, &surfaces[i], i, &edges, err);
     if (status == QPC_OK) status = reserve_scratch(det, err);
@@ -301,6 +310,7 @@ void qpc_detector_destroy(qpc_detector *det) {
     }
     qpc_free(det->meshes);
     qpc_free(det->chains);
+    qpc_free(det->obstacles);
     qpc_free(det->feature_chain);
     qpc_free(det->fat);
     qpc_free(det->last_motion);

@@ -5,6 +5,8 @@
 /// array of nodes. Pairs are tested if at least one side is dynamic: cable-mesh by vertex-triangle
 /// (cable vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge;
 /// mesh-mesh and a dynamic (deforming) mesh with itself by vertex-triangle both ways and edge-edge.
+/// Obstacles are surfaces by a function (implicit.h): vertices and edges of chains and dynamic meshes against it, in kinds VT and
+/// EE, side j the nodes of its frame, feature 0.
 /// It keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance
 /// test of a step share one broad phase; lists depend on positions only, never on time or thread.
 /// One thread at a time; tests are split over helping threads if there are some
@@ -20,6 +22,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "engine/collision/contact.h"
+#include "engine/collision/implicit.h"
 #include "engine/geometry/mesh.h"
 
 /// Rigid: a mesh that moves as its world says and touches like a dynamic one, but never itself.
@@ -28,7 +31,8 @@ typedef enum qpc_motion_kind { QPC_STATIC, QPC_KINEMATIC, QPC_DYNAMIC, QPC_RIGID
 typedef struct qpc_surface {
     qpc_motion_kind motion;
     int32_t first_node, node_count; // in the global node arrays
-    const qpc_mesh *mesh;           // triangles; NULL: a chain of node_count - 1 edges
+    const qpc_mesh *mesh;           // triangles; NULL: a chain of node_count - 1 edges, or an obstacle
+    const qpc_implicit *shape;      // obstacle, static or kinematic: over QPC_IMPLICIT_NODES nodes of its frame; copied. Else NULL
     const double *rest_length;      // chain: (node_count - 1) m, borrowed
     double radius;                  // half thickness, m; > 0, for a static or kinematic mesh >= 0
     double self_exclusion;          // self pairs: m along the rest shape; < 0: pi (r + r) / 2

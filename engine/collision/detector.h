@@ -60,6 +60,12 @@ typedef struct qpc_chain_part {
     qpc_dbox *tree;  // (2 leaves) implicit binary tree over the fat boxes of edges; root is 1
 } qpc_chain_part;
 
+typedef struct qpc_obstacle_part {
+    int32_t surface, first_node;
+    double radius;
+    qpc_implicit shape;
+} qpc_obstacle_part;
+
 typedef struct qpc_sheets qpc_sheets; // see sheets.h
 
 /// What contacts are sorted by, and where they are.
@@ -86,6 +92,8 @@ struct qpc_detector {
     int64_t max_candidates;
     qpc_mesh_part *meshes;
     qpc_chain_part *chains;
+    qpc_obstacle_part *obstacles;
+    int32_t obstacle_count;
     int32_t *feature_chain; // (features)
 
     // Fat boxes and candidate lists, by feature: triangles near a vertex (vt), mesh edges near an
@@ -143,6 +151,8 @@ typedef enum qpc_key_type { // order of kinds in keys; part of warm starts, so i
     QPC_KEY_VERTEX_VERTEX,
     QPC_KEY_EDGE_VERTEX,
     QPC_KEY_EDGE_EDGE,
+    QPC_KEY_VERTEX_OBSTACLE,
+    QPC_KEY_EDGE_OBSTACLE = 7, // 6: joints (engine/world/joints.c)
 } qpc_key_type;
 
 static inline uint64_t qpc_contact_key(qpc_key_type type, int32_t i, int32_t j) {

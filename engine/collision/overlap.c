@@ -1,4 +1,5 @@
 /// Pairs that truly intersect, by exact predicates; and the check of the lists against brute force.
+#include "engine/collision/obstacles.h"
 #include "engine/collision/sheets.h"
 #include "engine/collision/walk.h"
 #include "engine/geometry/closest.h"
@@ -114,6 +115,7 @@ qpc_status qpc_detect_overlaps(qpc_detector *det, const double *x, qpc_overlap *
     }
     if (status == QPC_OK)
         status = qpc_sheets_overlaps(det, x, surfaces, INT32_MAX, ret, max, &count, err);
+    if (status == QPC_OK) qpc_obstacles_overlaps(det, x, ret, max, &count);
     if (status == QPC_OK) *ret_count = count;
     return status;
 }

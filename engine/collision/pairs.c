@@ -7,6 +7,7 @@
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
 #include "engine/collision/ccd.h"
 #include "engine/collision/filter.h"
+#include "engine/collision/obstacles.h"
 #include "engine/collision/sheets.h"
 #include "engine/collision/walk.h"
 #include "engine/geometry/closest.h"
@@ -353,6 +354,7 @@ qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach
     walk w = {.det = det, .x0 = x, .x1 = x, .reach = reach, .factor = reach};
     status = visit_all(det, &w, proximity_slice, err);
     if (status == QPC_OK) status = qpc_sheets_proximity(det, x, reach, err);
+    if (status == QPC_OK) status = qpc_obstacles_proximity(det, x, reach, err);
     return status == QPC_OK ? qpc_contacts_deliver(det, ret, err) : status;
 }
 
@@ -482,6 +484,7 @@ qpc_status qpc_detect_motion(qpc_detector *det, const double *x0, const double *
     walk w = {.det = det, .x0 = x0, .x1 = x1, .reach = reach, .factor = factor};
     status = visit_all(det, &w, motion_slice, err);
     if (status == QPC_OK) status = qpc_sheets_motion(det, x0, x1, reach, factor, err);
+    if (status == QPC_OK) status = qpc_obstacles_motion(det, x0, x1, factor, err);
     return status == QPC_OK ? qpc_contacts_deliver(det, ret, err) : status;
 }
 
@@ -529,7 +532,9 @@ static qpc_status smallest_gap(qpc_detector *det, const double *x, double reach,
     w->best = w->reach = w->factor = reach;
     qpc_status status = qpc_lists_update(det, x, x, w->reach, err);
     if (status == QPC_OK) status = visit_all(det, w, gap_slice, err);
-    return status == QPC_OK ? qpc_sheets_gap(det, x, w->factor, &w->best, err) : status;
+    if (status == QPC_OK) status = qpc_sheets_gap(det, x, w->factor, &w->best, err);
+    if (status == QPC_OK) qpc_obstacles_gap(det, x, &w->best);
+    return status;
 }
 
 qpc_status qpc_detect_gap_within(qpc_detector *det, const double *x, double reach, double *ret_ratio,

@@ -26,6 +26,9 @@ static const double RHO_FIRST = 1e2, RHO_FIRST_OF_MANY = 1, RHO_GROWTH = 10, RHO
 static const double RHO_MOST = 1e13, RHO_MOST_BEFORE_OTHERS = 1e9; // alone, and where active-set comes next
 // Where hundreds of rows meet in one unknown, round-off in R (J x - c) of 1e6 costs stationarity of 1e-9.
 static const double RHO_GENERAL = 1e5;
+// Multipliers of conjugate gradients that ran out of steps are a start as good as the last stage but one's, unless those went
+// astray: violations by so many tolerances.
+static const double RHO_NEAR = 1e4, NEAR = 1e4;
 
 static const double NO_STEP = 1e-30; // |d|_K^2 / S^2 below which d is noise
 static const double REFINED = 1e-12; // stationarity that refinement leaves alone
@@ -288,6 +291,18 @@ void qpc_alm_proximal_end(qpc_alm_proximal *p) {
     if (p != NULL) qpc_alm_sparse_fini(&p->s);
 }
 
+/// *ret_near: a copy of x, if that and lambda are near enough to an answer to go on from.
+static qpc_status reached(const qpc_work *work, const qpc_solver_options *options, const double *x, const double *lambda,
+                          const double **ret_near, qpc_error *err) {
+    size_t n = (size_t)work->qp->n;
+    double *copy = qpc_arena_array(work->arena, 3 * n, sizeof(double));
+    if (copy == NULL) return QPC_SOLVER_MEMORY(err, work);
+    memcpy(copy, x, n * sizeof(double));
+    qpc_residuals residuals = qpc_work_residuals(work, copy, lambda, copy + n, copy + 2 * n);
+    *ret_near = residuals.natural <= NEAR * options->residual_tolerance ? copy : NULL;
+    return QPC_OK;
+}
+
 qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_options *options,
                                         bool hand_over, double *x, double *lambda,
                                         qpc_solver_report *report, qpc_error *err) {
@@ -297,11 +312,13 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     s.band.hand_over = hand_over;
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
+    const double *near = NULL;
     if (s.general && qpc_alm_pcg_pays(qp->sys)) {
         qpc_status st = qpc_alm_pcg_run(work, options, x, lambda, report, err);
         if (st != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return st;
         if (options->max_iterations > 0 && report->iterations >= options->max_iterations) return QPC_OK;
         st = qpc_linsys_ensure(qp->sys, err);
+        if (st == QPC_OK) st = reached(work, options, x, lambda, &near, err);
         if (st != QPC_OK) return st;
     }
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
@@ -319,9 +336,9 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     bool probed = warm && work->missed > FEW && minimise(&s, true, limit < probe ? limit : probe);
     bool spent = options->anytime && report->iterations >= limit;
     if (work->missed > FEW && !probed && !spent) {
-        rho = work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;
+        rho = near != NULL ? RHO_NEAR : work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;
         set_penalty(&s, rho);
-        memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
+        memcpy(x, near != NULL ? near : work->free_dv, (size_t)qp->n * sizeof(double));
     }
     for (int32_t outer = 0; outer < OUTER_MOST; outer++) {
         bool done = (probed && outer == 0) || minimise(&s, warm && outer == 0, limit);
@@ -371,10 +388,11 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         // Progress: of the violation, or of the stationarity when only that is left.
         double measure = residuals.prim + residuals.stat;
         if (measure > 0.25 * best) {
-            if (++slow >= (hand_over ? SLOW_MOST_BEFORE_OTHERS : SLOW_MOST)) {
-                if (enough) report->outcome = QPC_OUTCOME_OPTIMAL;
+            if (enough) {
+                report->outcome = QPC_OUTCOME_OPTIMAL;
                 break;
             }
+            if (++slow >= (hand_over ? SLOW_MOST_BEFORE_OTHERS : SLOW_MOST)) break;
             if (rho < (hand_over ? RHO_MOST_BEFORE_OTHERS : RHO_MOST) && slow >= 2 && residuals.prim > residuals.stat) {
                 rho *= 10;
                 s.refined = true;

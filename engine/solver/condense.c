@@ -1,15 +1,18 @@
 /// Block elimination of the nodes of a chain that no row touches.
 ///
-/// Along a run between kept nodes a and b, node by node from the left. Node i couples to a by F (its row, a's
-/// columns) and to i + 1 by E' (E: row i + 1, column i):
+/// Along a run between kept nodes a and b, node by node from the left. Node i couples to a by F
+/// (its row, a's columns) and to i + 1 by E' (E: row i + 1, column i):
 ///
 ///     P = D^-1 F,  Q = D^-1 E',  s = D^-1 r
 ///     D_a -= F'P,  b_a -= F's,   D_{i+1} -= E Q,  r_{i+1} -= E s,  F_{i+1} = -E P.
 ///
-/// Behind the last kept node it goes from the right end, so that no node there couples to two.
+/// Behind the last kept node it goes from the right end, so that no node there couples to two; by
+/// turns with the nodes in front of the first kept one.
 ///
 /// Runs on the worker in the world; memory from the arena.
 #include "engine/solver/condense.h"
+
+#include "base/cpu.h"
 
 #include <string.h>
 
@@ -34,67 +37,25 @@ static bool good(double d) {
     return d > 0 && d <= 1.7976931348623157e308;
 }
 
-static bool factor(const block *D, pivot *p) {
-    double a = D->m[0];
-    if (!good(a)) return false;
-    p->d0 = 1 / a;
-    p->l10 = D->m[3] * p->d0;
-    p->l20 = D->m[6] * p->d0;
-    double b = D->m[4] - p->l10 * D->m[3];
-    if (!good(b)) return false;
-    p->d1 = 1 / b;
-    double c = D->m[7] - p->l20 * D->m[3];
-    p->l21 = c * p->d1;
-    double d = D->m[8] - p->l20 * D->m[6] - p->l21 * c;
-    if (!good(d)) return false;
-    p->d2 = 1 / d;
-    return true;
-}
+/// Rows of 3x3 blocks with a number of the right-hand side behind each, so that both are solved and
+/// multiplied at once; each lane has the operations, and so the bits, that it would have alone.
+typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
 
-static void solve(const pivot *p, double *x, double *y, double *z) {
-    double b = *y - p->l10 * *x;
-    double c = (*z - p->l20 * *x - p->l21 * b) * p->d2;
-    b = b * p->d1 - p->l21 * c;
-    *x = *x * p->d0 - p->l10 * b - p->l20 * c;
-    *y = b;
-    *z = c;
-}
-
-/// to -= A B (transposed: A' B)
-static void subtract(block *to, const block *A, bool transposed, const block *B) {
-    for (int32_t i = 0; i < 3; i++) {
-        double a0 = transposed ? A->m[i] : A->m[3 * i], a1 = transposed ? A->m[3 + i] : A->m[3 * i + 1],
-               a2 = transposed ? A->m[6 + i] : A->m[3 * i + 2];
-        for (int32_t j = 0; j < 3; j++)
-            to->m[3 * i + j] -= a0 * B->m[j] + a1 * B->m[3 + j] + a2 * B->m[6 + j];
-    }
-}
-
-static void subtract_product(double *to, const block *A, bool transposed, const double *v) {
-    for (int32_t i = 0; i < 3; i++)
-        to[i] -= transposed ? A->m[i] * v[0] + A->m[3 + i] * v[1] + A->m[6 + i] * v[2]
-                            : A->m[3 * i] * v[0] + A->m[3 * i + 1] * v[1] + A->m[3 * i + 2] * v[2];
-}
-
-/// Diagonal block of a node, and the block of its row and the column of the node before.
-static block diagonal_of(const double *band, int32_t node) {
-    const double *r0 = band + (int64_t)node * 3 * STRIDE + BAND, *r1 = r0 + STRIDE, *r2 = r1 + STRIDE;
-    return (block){{r0[0], r1[-1], r2[-2], r1[-1], r1[0], r2[-1], r2[-2], r2[-1], r2[0]}};
-}
-
+/// The block of a node's row and the column of the node before.
 static block before_of(const double *band, int32_t node) {
     const double *r0 = band + (int64_t)node * 3 * STRIDE, *r1 = r0 + STRIDE, *r2 = r1 + STRIDE;
     return (block){{r0[2], r0[3], r0[4], r1[1], r1[2], r1[3], r2[0], r2[1], r2[2]}};
 }
 
-static void put_diagonal(double *band, int32_t node, const block *D) {
+static void put_node(double *band, double *b, int32_t node, const four from[3]) {
     double *r0 = band + (int64_t)node * 3 * STRIDE + BAND, *r1 = r0 + STRIDE, *r2 = r1 + STRIDE;
-    r0[0] = D->m[0];
-    r1[-1] = D->m[3];
-    r1[0] = D->m[4];
-    r2[-2] = D->m[6];
-    r2[-1] = D->m[7];
-    r2[0] = D->m[8];
+    r0[0] = from[0][0];
+    r1[-1] = from[1][0];
+    r1[0] = from[1][1];
+    r2[-2] = from[2][0];
+    r2[-1] = from[2][1];
+    r2[0] = from[2][2];
+    for (int32_t k = 0; k < 3; k++) b[3 * (int64_t)node + k] = from[k][3];
 }
 
 static void put_before(double *band, int32_t node, const block *B) {
@@ -103,90 +64,22 @@ static void put_before(double *band, int32_t node, const block *B) {
         for (int32_t c = 0; c < 3; c++) row[a * STRIDE + 2 + c - a] = B->m[3 * a + c];
 }
 
-/// The nodes behind the last kept one; *D and r: what they add to it. -1 or the node without a positive pivot.
-static int32_t eliminate_tail(const qpc_qp *qp, qpc_condensed *c, block *D, double r[3]) {
-    const double *K = qp->sys->band;
-    *D = (block){{0}};
-    r[0] = r[1] = r[2] = 0;
-    for (int32_t i = c->nodes - 1; i > c->last; i--) {
-        block here = diagonal_of(K, i), E = before_of(K, i), Q = E;
-        double *s = c->back + (int64_t)i * BACK + 18;
-        pivot p;
-        for (int32_t k = 0; k < 9; k++) here.m[k] += D->m[k];
-        for (int32_t k = 0; k < 3; k++) s[k] = r[k] + qp->b[3 * i + k];
-        if (!factor(&here, &p)) return i;
-        solve(&p, s, s + 1, s + 2);
-        for (int32_t k = 0; k < 3; k++) solve(&p, &Q.m[k], &Q.m[3 + k], &Q.m[6 + k]);
-        memcpy(s - 9, Q.m, sizeof Q.m);
-        *D = (block){{0}};
-        r[0] = r[1] = r[2] = 0;
-        subtract(D, &E, true, &Q);
-        subtract_product(r, &E, true, s);
-    }
-    return -1;
-}
+#define TARGET
+#define NAME(x) base_##x
+#include "engine/solver/condense_lanes.h"
+
+#if defined(__x86_64__)
+#define TARGET __attribute__((target("avx2")))
+#define NAME(x) avx2_##x
+#include "engine/solver/condense_lanes.h"
+#endif
 
 /// The elimination; -1 or the node without a positive pivot.
 static int32_t eliminate(const qpc_qp *qp, qpc_condensed *c, double *b) {
-    const double *K = qp->sys->band;
-    int32_t left = -1; // last kept node, by its number among the kept
-    block D, F = {{0}}, D_left = {{0}}, tail;
-    double r[3], r_tail[3];
-    bool between = false; // eliminated nodes since `left`
-    int32_t bad = eliminate_tail(qp, c, &tail, r_tail);
-    if (bad >= 0) return bad;
-    for (int32_t i = 0; i <= c->last; i++) {
-        block here = diagonal_of(K, i);
-        if (!between) {
-            D = here;
-            memcpy(r, qp->b + 3 * i, sizeof r);
-            if (i > 0) F = before_of(K, i);
-        } else { // D and r hold what the nodes before subtract
-            for (int32_t k = 0; k < 9; k++) D.m[k] += here.m[k];
-            for (int32_t k = 0; k < 3; k++) r[k] += qp->b[3 * i + k];
-        }
-        if (c->place[i] >= 0) {
-            if (left >= 0) {
-                put_diagonal(c->sys.band, left, &D_left);
-                put_before(c->sys.band, left + 1, &F);
-            }
-            left = c->place[i];
-            for (int32_t k = 0; k < 9 && i == c->last; k++) D.m[k] += tail.m[k];
-            for (int32_t k = 0; k < 3 && i == c->last; k++) r[k] += r_tail[k];
-            D_left = D;
-            memcpy(b + 3 * left, r, sizeof r);
-            between = false;
-            continue;
-        }
-        pivot p;
-        if (!factor(&D, &p)) return i;
-        double *back = c->back + (int64_t)i * BACK;
-        block P = F, Q = {{0}};
-        memcpy(back + 18, r, sizeof r);
-        solve(&p, back + 18, back + 19, back + 20);
-        if (left >= 0) {
-            for (int32_t k = 0; k < 3; k++) solve(&p, &P.m[k], &P.m[3 + k], &P.m[6 + k]);
-            subtract(&D_left, &F, true, &P);
-            subtract_product(b + 3 * left, &F, true, back + 18);
-        } else {
-            P = (block){{0}};
-        }
-        D = (block){{0}};
-        r[0] = r[1] = r[2] = 0;
-        F = (block){{0}};
-        block E = before_of(K, i + 1);
-        for (int32_t j = 0; j < 3; j++)
-            for (int32_t k = 0; k < 3; k++) Q.m[3 * j + k] = E.m[3 * k + j];
-        for (int32_t k = 0; k < 3; k++) solve(&p, &Q.m[k], &Q.m[3 + k], &Q.m[6 + k]);
-        subtract(&D, &E, false, &Q);
-        subtract_product(r, &E, false, back + 18);
-        if (left >= 0) subtract(&F, &E, false, &P);
-        memcpy(back, P.m, sizeof P.m);
-        memcpy(back + 9, Q.m, sizeof Q.m);
-        between = true;
-    }
-    put_diagonal(c->sys.band, left, &D_left);
-    return -1;
+#if defined(__x86_64__)
+    if (qpc_has_avx2()) return avx2_eliminate(qp, c, b);
+#endif
+    return base_eliminate(qp, c, b);
 }
 
 /// Number the nodes that a row touches.
@@ -203,13 +96,14 @@ qpc_status qpc_condense(const qpc_qp *qp, qpc_arena *arena, qpc_condensed *ret, 
                         qpc_error *err) {
     *ret_done = false;
     const qpc_linsys *sys = qp->sys;
-    if (sys->kind != QPC_LINSYS_BAND || sys->bandwidth != BAND || qp->n != sys->n || qp->n % 3 != 0 || qp->m <= 0 ||
-        qp->n < 3 * NODES_LEAST)
+    if (sys->kind != QPC_LINSYS_BAND || sys->bandwidth != BAND || qp->n != sys->n ||
+        qp->n % 3 != 0 || qp->m <= 0 || qp->n < 3 * NODES_LEAST)
         return QPC_OK;
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_condensed c = {.qp = *qp, .nodes = qp->n / 3};
     c.place = qpc_arena_array(arena, (size_t)c.nodes, sizeof *c.place);
-    if (c.place == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d unknowns", qp->n);
+    if (c.place == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d unknowns", qp->n);
     int32_t kept = number_kept(qp, c.nodes, c.place);
     if (kept == 0 || kept > KEPT_MOST * c.nodes) {
         qpc_arena_rewind(arena, mark);
@@ -226,8 +120,8 @@ qpc_status qpc_condense(const qpc_qp *qp, qpc_arena *arena, qpc_condensed *ret, 
     c.sys.diagonal = qpc_arena_array(arena, n, sizeof(double));
     double *b = qpc_arena_array(arena, n, sizeof(double));
     int32_t *column = qpc_arena_array(arena, count, sizeof *column);
-    if (c.back == NULL || c.sys.band == NULL || c.sys.factor == NULL || c.sys.diagonal == NULL || b == NULL ||
-        column == NULL) {
+    if (c.back == NULL || c.sys.band == NULL || c.sys.factor == NULL || c.sys.diagonal == NULL ||
+        b == NULL || column == NULL) {
         qpc_arena_rewind(arena, mark);
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d unknowns", qp->n);
     }
@@ -235,11 +129,14 @@ qpc_status qpc_condense(const qpc_qp *qp, qpc_arena *arena, qpc_condensed *ret, 
     int32_t bad = eliminate(qp, &c, b);
     if (bad >= 0) {
         qpc_arena_rewind(arena, mark);
-        return qpc_fail(err, QPC_ERR_NUMERIC, "K is not positive definite and finite at node %d", bad);
+        return qpc_fail(err, QPC_ERR_NUMERIC, "K is not positive definite and finite at node %d",
+                        bad);
     }
     if (kept == 1) // half bandwidth 2: rows of three
-        for (int32_t i = 0; i < 3; i++) memmove(c.sys.band + 3 * i, c.sys.band + STRIDE * i + 3, 3 * sizeof(double));
-    for (size_t k = 0; k < count; k++) column[k] = 3 * c.place[qp->column[k] / 3] + qp->column[k] % 3;
+        for (int32_t i = 0; i < 3; i++)
+            memmove(c.sys.band + 3 * i, c.sys.band + STRIDE * i + 3, 3 * sizeof(double));
+    for (size_t k = 0; k < count; k++)
+        column[k] = 3 * c.place[qp->column[k] / 3] + qp->column[k] % 3;
     qpc_status st = qpc_linsys_factor(&c.sys, err);
     if (st != QPC_OK) {
         qpc_arena_rewind(arena, mark);
@@ -255,8 +152,8 @@ qpc_status qpc_condense(const qpc_qp *qp, qpc_arena *arena, qpc_condensed *ret, 
 }
 
 void qpc_condensed_expand(const qpc_condensed *c, const double *kept, double *x) {
-    // Back from the right; an eliminated node knows its right neighbour then. Its kept node on the left: from
-    // a sweep in front.
+    // Back from the right; an eliminated node knows its right neighbour then. Its kept node on the
+    // left: from a sweep in front.
     static const double zero[3];
     const double *right = zero;
     for (int32_t i = c->last; i >= 0;) {
@@ -281,7 +178,8 @@ void qpc_condensed_expand(const qpc_condensed *c, const double *kept, double *x)
     }
     for (int32_t i = c->last + 1; i < c->nodes; i++) // behind the last kept node: from it on
         for (int32_t k = 0; k < 3; k++) {
-            const double *m = c->back + (int64_t)i * BACK, *Q = m + 9 + 3 * k, *before = x + 3 * i - 3;
+            const double *m = c->back + (int64_t)i * BACK, *Q = m + 9 + 3 * k,
+                         *before = x + 3 * i - 3;
             x[3 * i + k] = m[18 + k] - (Q[0] * before[0] + Q[1] * before[1] + Q[2] * before[2]);
         }
 }

@@ -139,7 +139,7 @@ qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame,
             terms[count++] = (term){frame->turn[node], v3_cross(v3_load(frame->arm + 3 * (int64_t)node), v3_scale(-w, n))};
     }
     // T21: -n.(sum w dv) <= (g - separation)/dt + n.(sum w v)
-    double gap = v3_dot(n, apart) - separation;
+    double gap = v3_dot(n, apart) - contact->offset - separation;
     if (gap < gap_floor) gap = gap_floor;
     double c = gap / frame->dt + v3_dot(n, opening);
     if (!isfinite(c) || !v3_finite(n))

@@ -43,7 +43,7 @@ typedef struct qpc_row_frame { // what rows are linearised against
 void qpc_rows_clear(qpc_rows *rows);
 void qpc_rows_fini(qpc_rows *rows);
 
-/// -n.(sum w_k dv_k) <= (g - separation)/dt + n.(sum w_k v_k), g = n.(sum w_k x_k) at the start of the
+/// -n.(sum w_k dv_k) <= (g - separation)/dt + n.(sum w_k v_k), g = n.(sum w_k x_k) - offset at the start of the
 /// step (eq. 11-15 with corrected signs; a CCD hit's n and weights are those at its time of impact).
 /// gap_floor: g - separation is taken as at least this (caps the recovery speed), m, <= 0.
 qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame, const qpc_contact *contact,

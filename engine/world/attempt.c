@@ -11,6 +11,7 @@
 #include "engine/world/integrate.h"
 #include "engine/world/joints.h"
 #include "engine/world/loads.h"
+#include "engine/world/obstacles.h"
 
 #include <string.h>
 
@@ -44,7 +45,7 @@ void qpc_step_place_end(qpc_world *w, double h, const double *dv) {
 static double incremental_potential(qpc_world *w, double h, const double *dv) {
     if (w->load_count > 0) qpc_step_place_end(w, h, dv); // springs between points of rigid bodies
     else qpc_integrate_place(w, h, dv);
-    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true) + qpc_loads_dissipation(w, h, dv);
+    double phi = qpc_rigid_potential(w, h, dv) + qpc_elastic_energy(w, w->x1, true) + qpc_loads_potential(w, h, dv);
     for (int32_t i = 0; i < w->free_count; i++) {
         qpc_vec3 x1 = v3_load(w->x1 + 3 * i), force = v3_load(w->force + 3 * i);
         phi += 0.5 * w->mass[i] * v3_norm2(v3_load(dv + 3 * i));
@@ -229,7 +230,7 @@ qpc_status qpc_step_add_hits(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc
     qpc_status st = QPC_OK;
     for (int32_t i = 0, from = 0; i < w->probe.count && st == QPC_OK; i++) { // both by key; a key is hit once at a time
         const qpc_contact *hit = &w->probe.data[i];
-        bool known = false;
+        bool known = qpc_obstacle_responds(w, hit);
         while (from < before && list[from].key < hit->key) from++;
         for (int32_t k = from; k < before && list[k].key == hit->key && !known; k++)
             known = same_row(hit, &w->impacts.data[list[k].item]);
@@ -317,7 +318,8 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
     for (;;) {
         int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
         int32_t added = 0;
-        qpc_status st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
+        qpc_status st = qpc_obstacles_respond(w, t, err);
+        if (st == QPC_OK) st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
         qpc_lap(&since, &w->report->ns_detect);
         if (st != QPC_OK) return st;
         *ret_clean = w->probe.count == 0;

@@ -99,7 +99,7 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
 qpc_row_frame qpc_step_frame(const qpc_world *w, double h);
 /// Length of a spring at x and its unit direction from the second node to the first.
 double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x, qpc_vec3 *ret_n);
-/// n . sum w x of a contact's own points, m.
+/// n . sum w x - offset of a contact's own points, m.
 double qpc_contact_gap_at(const qpc_contact *c, const double *x);
 /// Rows of one spring's limit with direction n; of all springs near a limit at x, or with a cut. In a
 /// gentle try no row, of any kind, asks for more than the present length or gap.

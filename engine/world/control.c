@@ -1,5 +1,6 @@
 /// world.control: forces, targets, motions and parameters, all or nothing. Everything is read into
 /// copies first and taken over when the whole map has proved good. Places in errors begin with `control`.
+#include "engine/world/obstacles.h"
 #include "engine/world/position.h"
 
 #include <stdio.h>
@@ -132,6 +133,7 @@ static qpc_status read_motion(const qpc_world *w, const qpc_value *map, const ch
     if ((v = qpc_map_get(map, "velocity")) != NULL && (st = qpc_read_vec3(v, path, &d->velocity[index], err)) != QPC_OK) return st;
     qpc_path_join(path, where, "angular_velocity");
     if ((v = qpc_map_get(map, "angular_velocity")) != NULL) st = qpc_read_vec3(v, path, &d->angular_velocity[index], err);
+    if (st == QPC_OK && w->bodies[index].obstacle) st = qpc_obstacle_check_turn(d->angular_velocity[index], w->dt, path, err);
     return st;
 }
 
@@ -223,6 +225,7 @@ qpc_status qpc_world_control(qpc_world *w, const qpc_value *control, qpc_error *
         }
         st = read_control(w, control, &d, err);
         if (st == QPC_OK) st = qpc_position_check(w, &d.solver, "control.parameters.solver.name", err);
+        if (st == QPC_OK) st = qpc_obstacles_check_solver(w, &d.solver, "control.parameters.solver.name", err);
         if (st == QPC_OK) take_over(w, &d);
     }
     qpc_free(d.force);

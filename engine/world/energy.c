@@ -3,6 +3,7 @@
 #include "engine/world/elastic.h"
 #include "engine/world/joints.h"
 #include "engine/world/loads.h"
+#include "engine/world/obstacles.h"
 
 #include <string.h>
 
@@ -39,6 +40,7 @@ static double *forces_at_end(qpc_world *w, const qpc_trial *t) {
     if (f == NULL) return NULL;
     memset(f, 0, 3 * (size_t)w->free_count * sizeof *f);
     qpc_elastic_force(w, w->x1, f);
+    qpc_pressure_force(w, w->x1, f);
     qpc_springs_add_limit_forces(&w->springs, w->x1, f);
     return f;
 }
@@ -86,6 +88,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
     for (int32_t r = 0; r < w->rub.row.count; r++) { // friction: what driven bodies and pins rub against
         const qpc_contact *c = &w->held.data[w->rows.source[w->rub.row.data[r]]];
         qpc_vec3 impulse = qpc_rub_impulse(&w->rub, r);
+        if (w->bodies[c->surface[1]].obstacle) credit(w, t, contact, c->surface, v3_dot(impulse, qpc_obstacle_spin(w, c)));
         for (int k = 0; k < 4; k++) {
             int32_t node = c->node[k];
             if (node >= w->live_count) credit(w, t, contact, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
@@ -94,6 +97,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         }
     }
     qpc_loads_add_work(w, t);
+    qpc_obstacles_add_work(w, t);
     const qpc_rows *rows = &w->rows;
     for (int32_t i = 0; i < rows->m; i++) {
         double lambda = rows->lambda[i];
@@ -207,12 +211,12 @@ bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t) {
 static double fastest_explained(const qpc_world *w, double h) {
     double fast = w->min_separation / h + h * v3_norm(w->gravity);
     for (int32_t i = 0; i < w->moving_count; i++) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * i)));
-    for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, h * v3_norm(v3_load(w->force + 3 * i)) / w->mass[i]);
+    for (int32_t i = 0; i < w->free_count; i++) fast = fmax(fast, h * v3_norm(qpc_world_load(w, 3 * i)) / w->mass[i]);
     for (int32_t i = 0; i < w->rigid_count; i++) {
         const qpc_rigid_part *part = &w->rigids[i];
         const double *I = part->inertia.moment;
-        fast = fmax(fast, h * v3_norm(v3_load(w->force + part->dof)) / part->inertia.mass);
-        fast = fmax(fast, h * part->reach * v3_norm(v3_load(w->force + part->dof + 3)) / fmin(I[0], fmin(I[1], I[2])));
+        fast = fmax(fast, h * v3_norm(qpc_world_load(w, part->dof)) / part->inertia.mass);
+        fast = fmax(fast, h * part->reach * v3_norm(qpc_world_load(w, part->dof + 3)) / fmin(I[0], fmin(I[1], I[2])));
     }
     return fast;
 }

@@ -3,6 +3,7 @@
 ///
 /// Runs on the worker in the world.
 #include "engine/world/attempt.h"
+#include "engine/world/obstacles.h"
 
 #include <string.h>
 
@@ -109,6 +110,7 @@ static void push_tangent(qpc_world *w, const qpc_contact *c, qpc_vec3 t) {
     double u0 = 0.0;
     for (int k = 0; k < 4; k++)
         if (c->weight[k] != 0.0) u0 += c->weight[k] * v3_dot(t, v3_load(w->v_frame + 3 * c->node[k]));
+    u0 -= v3_dot(t, qpc_obstacle_spin(w, c));
     for (int k = 0; k < 4 && w->rigid_count > 0; k++) { // what a body turned by already moves its surface, too
         int side = k < (c->kind == QPC_CONTACT_VT ? 1 : 2) ? 0 : 1;
         if (w->row_turn[c->node[k]] < 0 || c->weight[k] == 0.0) continue;

@@ -4,6 +4,7 @@
 #include "engine/world/elastic.h"
 #include "engine/world/integrate.h"
 #include "engine/world/loads.h"
+#include "engine/world/obstacles.h"
 
 #include <string.h>
 
@@ -183,11 +184,11 @@ static qpc_status hold(qpc_world *w, const qpc_contact *contact, qpc_error *err)
     return QPC_OK;
 }
 
-/// Gap of a contact's own points along its normal at x: n . sum w x, m.
+/// Gap of a contact's own points along its normal at x: n . sum w x - offset, m.
 double qpc_contact_gap_at(const qpc_contact *c, const double *x) {
     qpc_vec3 d = v3(0.0, 0.0, 0.0);
     for (int k = 0; k < 4; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
-    return v3_dot(c->n, d);
+    return v3_dot(c->n, d) - c->offset;
 }
 
 /// Merge what was re-detected at the latest iterate (probe) into what this attempt has re-detected so
@@ -206,8 +207,9 @@ qpc_status qpc_step_merge_predicted(qpc_world *w, qpc_error *err) {
         }
         const qpc_contact *c = &b->data[k++];
         while (i < a->count && a->data[i].key == c->key) i++; // renewed
-        // A pair that lay on the other side at the start is left to continuous detection.
-        if (qpc_contact_gap_at(c, w->x) > 0.0 && (w->rigid_count == 0 || qpc_rigid_is_outside(w, c, w->x1))) out[count++] = *c;
+        // A pair that lay on the other side at the start is left to continuous detection; so is what came deep into an obstacle, where
+        // the nearest way out need not be the way in.
+        if (!qpc_obstacle_responds(w, c) && c->distance > -c->separation && qpc_contact_gap_at(c, w->x) > 0.0 && (w->rigid_count == 0 || qpc_rigid_is_outside(w, c, w->x1))) out[count++] = *c;
     }
     w->merged.count = count;
     qpc_contacts swap = w->predicted;
@@ -361,6 +363,7 @@ qpc_status qpc_step_add_near_rows(qpc_world *w, const qpc_trial *t, qpc_error *e
     double floor = t->gentle ? 0.0 : -w->solver.recovery_speed * t->h;
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
+        if (qpc_obstacle_responds(w, c)) continue;
         qpc_status st = hold(w, c, err);
         if (st == QPC_OK)
             st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);

@@ -1,4 +1,4 @@
-/// Springs and dampers between points, and drag, implicit (docs/theory-joints.md, TJ7 to TJ9). Runs on the worker in the world.
+/// Springs and dampers between points, and drag, implicit (docs/theory-joints.md, TJ7 to TJ9); pressure.c and damping.c have the others. Runs on the worker in the world.
 #include "engine/world/loads.h"
 
 #include "base/mem.h"
@@ -41,15 +41,20 @@ qpc_status qpc_loads_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err
         qpc_load *load = &w->loads[w->load_count++];
         char where[QPC_PATH_SIZE];
         (void)snprintf(where, sizeof where, "loads[%d]", from->index);
-        *load = (qpc_load){.kind = from->kind, .body = from->body, .stiffness = from->stiffness, .damping = from->damping, .per_mass = from->per_mass};
+        *load = (qpc_load){.kind = from->kind, .body = from->body, .stiffness = from->stiffness, .damping = from->damping, .per_mass = from->per_mass, .per_stiffness = from->per_stiffness, .pressure = from->pressure};
         if (from->kind == QPC_LOAD_SPRING) st = make_spring(w, def, from, load, where, err);
+        if (from->kind == QPC_LOAD_PRESSURE) st = qpc_pressure_make(w, load, where, err);
     }
     return st;
 }
 
 void qpc_loads_fini(qpc_world *w) {
-    for (int32_t i = 0; i < w->load_count; i++) qpc_joint_fini(&w->loads[i].link);
+    for (int32_t i = 0; i < w->load_count; i++) {
+        qpc_joint_fini(&w->loads[i].link);
+        qpc_pressed_fini(&w->loads[i].pressed);
+    }
     qpc_free(w->loads);
+    qpc_free(w->pushed);
 }
 
 int32_t qpc_loads_band(const qpc_world *w) {
@@ -219,9 +224,12 @@ static void add_drag(qpc_world *w, const qpc_load *load, double h) {
 }
 
 void qpc_loads_linearise(qpc_world *w, double h, const double *x, const double *u, double sign) {
+    qpc_pressure_push(w);
     for (int32_t i = 0; i < w->load_count; i++) {
         if (w->loads[i].kind == QPC_LOAD_SPRING) add_spring(w, &w->loads[i], h, x, u, sign);
-        else add_drag(w, &w->loads[i], h);
+        if (w->loads[i].kind == QPC_LOAD_DRAG) add_drag(w, &w->loads[i], h);
+        if (w->loads[i].kind == QPC_LOAD_DAMPING) qpc_damping_linearise(w, &w->loads[i], h);
+        if (w->loads[i].kind == QPC_LOAD_PRESSURE) qpc_pressure_linearise(w, &w->loads[i], h, x, u, sign);
     }
 }
 
@@ -234,7 +242,7 @@ static double drag_of_rigid(const qpc_world *w, const qpc_load *load, int32_t ri
     return h * (load->per_mass * qpc_rigid_energy(&part->inertia, &kick) + 0.5 * load->damping * v3_norm2(kick.v));
 }
 
-double qpc_loads_dissipation(const qpc_world *w, double h, const double *dv) {
+double qpc_loads_potential(const qpc_world *w, double h, const double *dv) {
     double sum = 0.0;
     for (int32_t i = 0; i < w->load_count; i++) {
         const qpc_load *load = &w->loads[i];
@@ -242,6 +250,14 @@ double qpc_loads_dissipation(const qpc_world *w, double h, const double *dv) {
             qpc_vec3 n;
             double change = spring_length(load, w->x1, &n) - spring_length(load, w->x, &n);
             sum += 0.5 * load->damping * change * change / h;
+            continue;
+        }
+        if (load->kind == QPC_LOAD_DAMPING) {
+            sum += qpc_damping_potential(w, load, h, dv);
+            continue;
+        }
+        if (load->kind == QPC_LOAD_PRESSURE) {
+            sum -= qpc_pressure_work(w, load, h);
             continue;
         }
         for (int32_t k = 0; k < w->body_count; k++) {
@@ -262,6 +278,7 @@ void qpc_loads_add_work(qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < w->load_count; i++) {
         const qpc_load *load = &w->loads[i];
         qpc_vec3 n;
+        if (load->kind == QPC_LOAD_PRESSURE) qpc_trial_credit(t, load->body, qpc_pressure_work(w, load, t->h));
         if (load->kind != QPC_LOAD_SPRING) continue;
         double impulse = t->h * pull(w, load, t->h, w->x1, &n);
         for (int32_t p = 0; p < 2; p++) {

@@ -1,15 +1,18 @@
-/// Loads of a world besides gravity and applied forces: springs and dampers between points, drag (docs/theory-joints.md, TJ7 to TJ9).
+/// Loads of a world besides gravity and applied forces: springs and dampers between points, drag, pressure, damping (docs/theory-joints.md, TJ7 to TJ13).
 #ifndef QPC_ENGINE_WORLD_LOADS_H
 #define QPC_ENGINE_WORLD_LOADS_H
 
+#include "engine/dynamics/pressure.h"
 #include "engine/world/joints.h"
 
 typedef struct qpc_load {
     qpc_load_kind kind;
     qpc_joint link;                         // spring: its two points
-    int32_t body;                           // drag; -1: everything
+    int32_t body;                           // drag; -1: everything; pressure, damping
     double stiffness, rest_length, damping; // N/m, m, N s/m
-    double per_mass;                        // 1/s
+    double per_mass, per_stiffness;         // 1/s, s
+    qpc_pressed pressed;                    // pressure: on what
+    double pressure;                        // Pa, along the area vectors of `pressed`
 } qpc_load;
 
 qpc_status qpc_loads_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err);
@@ -18,11 +21,28 @@ void qpc_loads_fini(qpc_world *w);
 int32_t qpc_loads_band(const qpc_world *w);
 /// Stored in springs at x, J.
 double qpc_loads_energy(const qpc_world *w, const double *x);
-/// What dampers and drag add to the incremental potential of the motion x -> x1 by dv.
-double qpc_loads_dissipation(const qpc_world *w, double h, const double *dv);
+/// What dampers, drag, damping and pressure add to the incremental potential of the motion x -> x1 by dv.
+double qpc_loads_potential(const qpc_world *w, double h, const double *dv);
 /// Into K and b, as qpc_step_assemble() has them.
 void qpc_loads_linearise(qpc_world *w, double h, const double *x, const double *u, double sign);
-/// Work of driven points through springs, their part of the reactions of fixed nodes.
+/// Work of driven points through springs, their part of the reactions of fixed nodes; work of pressure.
 void qpc_loads_add_work(qpc_world *w, qpc_trial *t);
+
+// ---- pressure.c ----
+qpc_status qpc_pressure_make(qpc_world *w, qpc_load *load, const char *where, qpc_error *err);
+/// Forces and torques (N, N m) of all pressure at x into w->pushed.
+void qpc_pressure_push(qpc_world *w);
+/// One load into K and b: as it is at x on nodes, as at the start of the motion on rigid bodies.
+void qpc_pressure_linearise(qpc_world *w, const qpc_load *load, double h, const double *x, const double *u, double sign);
+/// Of all pressure on nodes at x1, as the implicit step has it: f (3 n) += forces, N.
+void qpc_pressure_force(const qpc_world *w, const double *x1, double *f);
+/// Work of one load over the motion x -> x1 of length h, J.
+double qpc_pressure_work(const qpc_world *w, const qpc_load *load, double h);
+
+// ---- damping.c ----
+/// K += h beta H, b -= h beta H v, H at the start of the motion.
+void qpc_damping_linearise(qpc_world *w, const qpc_load *load, double h);
+/// h beta / 2 v1'H v1, J.
+double qpc_damping_potential(const qpc_world *w, const qpc_load *load, double h, const double *dv);
 
 #endif

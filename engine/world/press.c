@@ -93,7 +93,7 @@ static void measure_body(const qpc_world *w, const qpc_trial *t, press *p, int32
         }
         double after = v3_norm(v3_add(before, v3_load(w->dv + 3 * i)));
         p->fastest[root] = isfinite(after) ? fmax(p->fastest[root], after) : HUGE_VAL;
-        double pulled = t->h * (v3_norm(v3_load(w->force + 3 * i)) / w->mass[i] + v3_norm(w->gravity));
+        double pulled = t->h * (v3_norm(qpc_world_load(w, 3 * i)) / w->mass[i] + v3_norm(w->gravity));
         p->allowed[root] = fmax(p->allowed[root], v3_norm(before) + pulled);
     }
 }
@@ -101,11 +101,11 @@ static void measure_body(const qpc_world *w, const qpc_trial *t, press *p, int32
 static void measure_rigid(const qpc_world *w, const qpc_trial *t, press *p, int32_t k) {
     const qpc_rigid_part *part = &w->rigids[w->bodies[k].rigid];
     const qpc_rigid_state *now = &w->pose[w->bodies[k].rigid];
-    const double *dv = w->dv + part->dof, *load = w->force + part->dof, *I = part->inertia.moment;
+    const double *dv = w->dv + part->dof, *I = part->inertia.moment;
     int32_t root = qpc_group_of(p->group, k);
     double after = qpc_rigid_speed(part, v3_add(now->v, v3_load(dv)), v3_add(now->w, v3_load(dv + 3)));
-    double pulled = v3_norm(v3_load(load)) / part->inertia.mass + v3_norm(w->gravity) +
-                    part->reach * v3_norm(v3_load(load + 3)) / fmin(I[0], fmin(I[1], I[2]));
+    double pulled = v3_norm(qpc_world_load(w, part->dof)) / part->inertia.mass + v3_norm(w->gravity) +
+                    part->reach * v3_norm(qpc_world_load(w, part->dof + 3)) / fmin(I[0], fmin(I[1], I[2]));
     p->fastest[root] = isfinite(after) ? fmax(p->fastest[root], after) : HUGE_VAL;
     p->allowed[root] = fmax(p->allowed[root], qpc_rigid_speed(part, now->v, now->w) + t->h * pulled);
 }

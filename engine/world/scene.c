@@ -1,6 +1,7 @@
 /// Reading scenes. Every map is checked for unknown keys first, so that a misspelt key is an error and
 /// never a silent default. The canonical hash covers what can change a bit of the motion: names and
 /// the record map are left out, bodies are hashed by index, numbers as float64.
+#include "engine/world/obstacles.h"
 #include "engine/world/scene_read.h"
 
 #include "base/hash.h"
@@ -551,6 +552,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     if ((v = qpc_map_get(scene, "loads")) != NULL && (st = qpc_load_defs_read(v, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "record")) != NULL && (st = check_record(v, err)) != QPC_OK) return st;
     warn_about(def, report);
+    if ((st = qpc_obstacles_check(def, report, err)) != QPC_OK) return st;
     if ((st = check_integrator(def, report, err)) != QPC_OK) return st;
     return hash_scene(scene, def, err);
 }

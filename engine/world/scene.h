@@ -55,6 +55,9 @@ typedef struct qpc_body_def {
     double tet_mu, tet_lambda; // Pa
     qpc_tet_material tet_material;
     double self_exclusion;  // m, < 0: the default
+    bool obstacle;          // static or kinematic, without a mesh
+    qpc_implicit shape;     // m
+    bool responds;          // response: "velocity"
     // cloth, static, kinematic
     qpc_mesh *mesh;         // a reference of its own
     qpc_vec3 position;      // m
@@ -89,16 +92,18 @@ typedef struct qpc_joint_def {
     bool equal;           // tendon: no shorter either
 } qpc_joint_def;
 
-typedef enum qpc_load_kind { QPC_LOAD_SPRING, QPC_LOAD_DRAG } qpc_load_kind;
+typedef enum qpc_load_kind { QPC_LOAD_SPRING, QPC_LOAD_DRAG, QPC_LOAD_PRESSURE, QPC_LOAD_DAMPING } qpc_load_kind;
 typedef struct qpc_load_def {
     qpc_load_kind kind;
     int32_t index;      // place in the list
     int32_t first;      // spring: of its two points
-    int32_t body;       // drag; -1: everything
+    int32_t body;       // drag; -1: everything; pressure, damping
     double stiffness;   // N/m
     double rest_length; // m, < 0: as at the start
     double damping;     // N s/m, of a spring along itself; of drag on each node, on the centre of a rigid body
     double per_mass;    // drag, 1/s
+    double per_stiffness; // damping, s
+    double pressure;    // Pa
 } qpc_load_def;
 
 typedef struct qpc_scene_def {

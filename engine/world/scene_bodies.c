@@ -1,5 +1,6 @@
 /// Reading bodies: cables, cloth, rigid, soft, static and kinematic meshes (docs/scene.md) to definitions. Cloth gets its springs
 /// and masses here, so that everything later is particles and springs, whatever they were made from.
+#include "engine/world/obstacles.h"
 #include "engine/world/scene_read.h"
 
 #include "engine/dynamics/cloth.h"
@@ -29,7 +30,7 @@ static const char *const SOFT_KEYS[] = {"kind",     "name",    "mesh",  "radius"
                                         "density",  "young",   "poisson", "model", "velocity", "self_exclusion", "material", NULL};
 static const char *const SOFT_MODELS[] = {"corotational", "neo-hookean", NULL}; // qpc_tet_material
 static const char *const MESH_KEYS[] = {"sha256", NULL};
-static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", "rigid", "soft", NULL};
+static const char *const BODY_KINDS[] = {"cable", "static", "kinematic", "cloth", "rigid", "soft", "obstacle", NULL};
 
 // ---- what several kinds have ----
 
@@ -192,7 +193,7 @@ static qpc_status read_mesh(const qpc_value *map, const char *where, const char 
 }
 
 /// Where a mesh is put: position, scale, rotation.
-static qpc_status read_place(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
+qpc_status qpc_read_place(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
     char path[MAX_PATH];
     const qpc_value *v;
     qpc_status st;
@@ -232,7 +233,7 @@ static qpc_status read_solid(const qpc_value *map, const char *where, bool kinem
         qpc_path_join(path, where, "radius");
         if ((st = qpc_read_real(v, path, 0.0, QPC_SCENE_MAX_NUMBER, &body->radius, err)) != QPC_OK) return st;
     }
-    if ((st = read_place(map, where, body, err)) != QPC_OK) return st;
+    if ((st = qpc_read_place(map, where, body, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(map, "velocity")) != NULL) {
         qpc_path_join(path, where, "velocity");
         if ((st = qpc_read_vec3(v, path, &body->velocity, err)) != QPC_OK) return st;
@@ -313,7 +314,7 @@ static qpc_status read_rigid(const qpc_value *map, const char *where, const qpc_
     if ((st = qpc_read_positive(qpc_map_get(map, "radius"), path, &body->radius, err)) != QPC_OK) return st;
     if (qpc_map_get(map, "rotation") != NULL && qpc_map_get(map, "orientation") != NULL)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "give rotation or orientation, which are the same, not both");
-    if ((st = read_place(map, where, body, err)) != QPC_OK) return st;
+    if ((st = qpc_read_place(map, where, body, err)) != QPC_OK) return st;
     if ((st = read_inertia(map, where, body, err)) != QPC_OK) return st;
     qpc_path_join(path, where, "velocity");
     if ((v = qpc_map_get(map, "velocity")) != NULL && (st = qpc_read_vec3(v, path, &body->velocity, err)) != QPC_OK) return st;
@@ -465,7 +466,7 @@ static qpc_status read_cloth(const qpc_value *map, const char *where, const qpc_
                            body->node_count, (long long)nodes_so_far, (long long)max_nodes);
     qpc_path_join(path, where, "radius");
     if ((st = qpc_read_positive(qpc_map_get(map, "radius"), path, &body->radius, err)) != QPC_OK) return st;
-    if ((st = read_place(map, where, body, err)) != QPC_OK) return st;
+    if ((st = qpc_read_place(map, where, body, err)) != QPC_OK) return st;
     if ((st = read_cloth_mass(map, where, body, err)) != QPC_OK) return st;
     if ((st = read_cloth_springs(map, where, body, err)) != QPC_OK) return st;
     if ((st = read_velocities(map, where, body, err)) != QPC_OK) return st;
@@ -532,7 +533,7 @@ static qpc_status read_soft(const qpc_value *map, const char *where, const qpc_w
     if (body->node_count > max_nodes - nodes_so_far)
         return qpc_fail_at(err, QPC_ERR_LIMIT, path, "%d vertices and %lld nodes before them; the limit is %lld",
                            body->node_count, (long long)nodes_so_far, (long long)max_nodes);
-    if ((st = read_place(map, where, body, err)) != QPC_OK) return st;
+    if ((st = qpc_read_place(map, where, body, err)) != QPC_OK) return st;
     if (qpc_mesh_element_count(body->tets) > INT32_MAX / 8) return qpc_fail_at(err, QPC_ERR_LIMIT, path, "too many tetrahedra");
     st = qpc_mesh_skin(body->tets, &body->mesh, &why);
     if (st == QPC_OK)
@@ -579,6 +580,7 @@ qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_
         if ((st = qpc_read_text(material, path, body->material, sizeof body->material, err)) != QPC_OK) return st;
         if (body->material[0] == '\0') return qpc_fail_at(err, QPC_ERR_INVALID, path, "a material needs a name");
     }
+    if (kind == 6) return qpc_obstacle_def_read(map, where, body, err);
     if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
     if (kind == 5) return read_soft(map, where, env, nodes_so_far, body, err);
     if (kind == 3) return read_cloth(map, where, env, nodes_so_far, body, err);

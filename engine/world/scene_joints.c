@@ -119,8 +119,10 @@ qpc_status qpc_joint_def_read(const qpc_value *map, const char *where, qpc_joint
 
 // ---- loads ----
 
-static const char *const LOAD_KINDS[] = {"spring", "drag", NULL};
+static const char *const LOAD_KINDS[] = {"spring", "drag", "pressure", "damping", NULL};
 static const char *const SPRING_KEYS[] = {"kind", "points", "stiffness", "rest_length", "damping", NULL};
+static const char *const PRESSURE_KEYS[] = {"kind", "body", "pressure", NULL};
+static const char *const DAMPING_KEYS[] = {"kind", "body", "per_stiffness", NULL};
 static const char *const DRAG_KEYS[] = {"kind", "body", "per_mass", "coefficient", NULL};
 
 /// A number from 0, if it is there.
@@ -161,6 +163,33 @@ static qpc_status read_drag(const qpc_value *map, const char *where, qpc_load_de
     return st == QPC_OK ? read_from_zero(map, where, "coefficient", &load->damping, err) : st;
 }
 
+static qpc_status read_pressure(const qpc_value *map, const char *where, qpc_load_def *load, const qpc_scene_def *def, qpc_error *err) {
+    char path[QPC_PATH_SIZE];
+    qpc_status st = qpc_map_check_keys(map, where, PRESSURE_KEYS, err);
+    if (st != QPC_OK) return st;
+    qpc_path_join(path, where, "body");
+    if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &load->body, err)) != QPC_OK) return st;
+    const qpc_body_def *body = &def->bodies.data[load->body];
+    if ((body->motion != QPC_DYNAMIC && body->motion != QPC_RIGID) || body->mesh == NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "pressure is for what has a surface and is moved by forces: cloth, soft and rigid bodies");
+    for (int32_t i = 0; i < def->loads.count; i++)
+        if (def->loads.data[i].kind == QPC_LOAD_PRESSURE && def->loads.data[i].body == load->body)
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "loads[%d] is its pressure already: give the difference of both sides once", def->loads.data[i].index);
+    qpc_path_join(path, where, "pressure");
+    return qpc_read_real(qpc_map_get(map, "pressure"), path, -QPC_SCENE_MAX_NUMBER, QPC_SCENE_MAX_NUMBER, &load->pressure, err);
+}
+
+static qpc_status read_damping(const qpc_value *map, const char *where, qpc_load_def *load, const qpc_scene_def *def, qpc_error *err) {
+    char path[QPC_PATH_SIZE];
+    qpc_status st = qpc_map_check_keys(map, where, DAMPING_KEYS, err);
+    if (st != QPC_OK) return st;
+    qpc_path_join(path, where, "body");
+    if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &load->body, err)) != QPC_OK) return st;
+    if (def->bodies.data[load->body].tets == NULL) return qpc_fail_at(err, QPC_ERR_INVALID, path, "damping by stiffness is for soft bodies");
+    qpc_path_join(path, where, "per_stiffness");
+    return qpc_read_real(qpc_map_get(map, "per_stiffness"), path, 0.0, QPC_SCENE_MAX_NUMBER, &load->per_stiffness, err);
+}
+
 qpc_status qpc_load_defs_read(const qpc_value *list, qpc_scene_def *def, qpc_error *err) {
     char path[QPC_PATH_SIZE], kind_path[QPC_PATH_SIZE];
     if (list->kind != QPC_LIST) return qpc_fail_at(err, QPC_ERR_INVALID, "loads", "wanted a list");
@@ -172,7 +201,11 @@ qpc_status qpc_load_defs_read(const qpc_value *list, qpc_scene_def *def, qpc_err
         qpc_path_join(kind_path, path, "kind");
         if (map->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a map with a kind");
         qpc_status st = qpc_read_word(qpc_map_get(map, "kind"), kind_path, LOAD_KINDS, &kind, err);
-        if (st == QPC_OK) st = kind == QPC_LOAD_SPRING ? read_spring(map, path, &load, def, err) : read_drag(map, path, &load, def, err);
+        if (st == QPC_OK)
+            st = kind == QPC_LOAD_SPRING ? read_spring(map, path, &load, def, err)
+                 : kind == QPC_LOAD_DRAG     ? read_drag(map, path, &load, def, err)
+                 : kind == QPC_LOAD_PRESSURE ? read_pressure(map, path, &load, def, err)
+                                             : read_damping(map, path, &load, def, err);
         if (st != QPC_OK) return st;
         load.kind = (qpc_load_kind)kind;
         if (!qpc_array_push(&def->loads, load)) return qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");

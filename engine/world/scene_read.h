@@ -19,6 +19,8 @@ qpc_status qpc_joint_def_read(const qpc_value *map, const char *where, qpc_joint
                               qpc_error *err);
 /// The list `loads`.
 qpc_status qpc_load_defs_read(const qpc_value *list, qpc_scene_def *def, qpc_error *err);
+/// Position, scale and rotation of a body, defaults where not given.
+qpc_status qpc_read_place(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err);
 void qpc_body_def_fini(qpc_body_def *body);
 
 #endif

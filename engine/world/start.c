@@ -108,6 +108,9 @@ static qpc_status look(qpc_world *w, qpc_scene_report *report, qpc_error *err) {
 
 static bool is_mesh(const qpc_world *w, int32_t body) { return w->bodies[body].mesh != NULL; }
 
+/// It is a surface that says of every point where out is.
+static bool is_obstacle(const qpc_world *w, int32_t body) { return w->bodies[body].obstacle; }
+
 /// Edge `edge` of side i crosses the mesh of side j. Overlaps are in order of cables and edges.
 static bool crosses(const push_out *p, const qpc_contact *c, int32_t edge) {
     int32_t low = 0, high = p->overlaps.count;
@@ -171,7 +174,7 @@ static qpc_status take_planes(push_out *p, qpc_error *err) {
         double thickness = w->bodies[c.surface[0]].radius + w->bodies[c.surface[1]].radius;
         if (misleads(p, &c)) continue;
         c.toi = p->round;
-        if (!is_mesh(w, c.surface[1]) && c.distance < TOUCHING * thickness) {
+        if (!is_mesh(w, c.surface[1]) && !is_obstacle(w, c.surface[1]) && c.distance < TOUCHING * thickness) {
             if (memcmp(pair, c.surface, sizeof pair) != 0) last = v3(0.0, 0.0, 0.0);
             memcpy(pair, c.surface, sizeof pair);
             c.n = carried(p, &c, last);
@@ -398,7 +401,7 @@ static qpc_status refuse(push_out *p, qpc_scene_report *report, qpc_error *err) 
     for (int32_t i = 0; i < p->overlaps.count; i++) {
         const qpc_overlap *o = &p->overlaps.data[i];
         double thickness = w->bodies[o->surface[0]].radius + w->bodies[o->surface[1]].radius;
-        keep_worst(report, o->surface, o->feature, is_mesh(w, o->surface[1]) ? o->depth + thickness : thickness);
+        keep_worst(report, o->surface, o->feature, is_mesh(w, o->surface[1]) || is_obstacle(w, o->surface[1]) ? o->depth + thickness : thickness);
     }
     for (int32_t i = 0; i < w->probe.count; i++) {
         const qpc_contact *c = &w->probe.data[i];

@@ -4,6 +4,7 @@
 /// the world. Nothing is ordered by pointer, thread or clock.
 #include "engine/world/attempt.h"
 #include "engine/world/joints.h"
+#include "engine/world/obstacles.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -116,8 +117,9 @@ static void count_friction(qpc_world *w, const qpc_qp *qp, double h, const qpc_c
 /// Positions and forces of the contacts that have a row, for readers.
 static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
     const qpc_rows *rows = &w->rows;
-    if (w->held.count > w->contact_info_capacity) {
-        int32_t capacity = w->held.count + w->held.count / 2 + 16;
+    int32_t most = w->held.count + w->responses.count;
+    if (most > w->contact_info_capacity) {
+        int32_t capacity = most + most / 2 + 16;
         qpc_contact_info *grown = qpc_realloc_array(w->contact_info, (size_t)capacity, sizeof *grown);
         if (grown == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d contacts", capacity);
         w->contact_info = grown;
@@ -150,7 +152,7 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
         if (rub >= 0) v3_store(out->friction, v3_scale(1.0 / h, qpc_rub_impulse(&w->rub, rub)));
     }
     qpc_arena_rewind(&w->arena, mark);
-    w->contact_info_count = count;
+    w->contact_info_count = qpc_obstacles_publish(w, h, w->contact_info, count);
     return QPC_OK;
 }
 
@@ -211,10 +213,11 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     qpc_qp qp = qpc_rows_qp(&w->rows, &w->sys, w->b);
     qpc_certificate certificate;
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
-    if (w->rub.row.count > 0) { // dv and lambda answer b less what friction takes
+    if (w->rub.row.count > 0 || w->responses.count > 0) { // dv and lambda answer b less what friction takes
         double *load = qpc_arena_array(&w->arena, (size_t)qp.n, sizeof *load);
         if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the certificate");
         qpc_rub_load(&w->rub, qp.n, w->b, load);
+        qpc_obstacles_add_load(w, load);
         qp.b = load;
     }
     qpc_status st = qpc_certify(&qp, w->dv, w->rows.lambda, &w->arena, &certificate, err);
@@ -275,7 +278,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->energy_drift = t->energy_drift;
     r->passes += t->passes;
     r->newton += t->newton;
-    r->contacts = w->held.count;
+    r->contacts = w->held.count + w->responses.count;
     r->rows = w->rows.m;
     r->strain_rows = w->rows.m - w->held.count - qpc_joints_rows(w);
     r->joint_rows = qpc_joints_rows(w);

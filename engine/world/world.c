@@ -5,6 +5,7 @@
 #include "engine/world/integrate.h"
 #include "engine/world/joints.h"
 #include "engine/world/loads.h"
+#include "engine/world/obstacles.h"
 #include "engine/world/position.h"
 #include "engine/world/sheets.h"
 #include "engine/world/world.h"
@@ -130,6 +131,7 @@ void qpc_world_destroy(qpc_world *w) {
     qpc_array_fini(&w->substates);
     qpc_array_fini(&w->kept);
     qpc_array_fini(&w->bounce);
+    qpc_array_fini(&w->responses);
     qpc_linsys_fini(&w->inertia);
     qpc_integrate_fini(w);
     qpc_rub_fini(&w->rub);
@@ -231,8 +233,12 @@ static void place_particles(qpc_world *w, qpc_body *body, const qpc_body_def *de
 
 static qpc_status place_solid(qpc_world *w, int32_t index, const qpc_body_def *def, qpc_error *err) {
     qpc_body *body = &w->bodies[index];
-    const double *vertices = qpc_mesh_vertices(def->mesh);
-    body->mesh = qpc_mesh_ref(def->mesh);
+    const double *vertices = def->obstacle ? NULL : qpc_mesh_vertices(def->mesh);
+    body->mesh = def->obstacle ? NULL : qpc_mesh_ref(def->mesh);
+    body->obstacle = def->obstacle;
+    body->shape = def->shape;
+    body->responds = def->responds;
+    w->responds = w->responds || def->responds;
     body->position = def->position;
     memcpy(body->rotation, def->rotation, sizeof body->rotation);
     body->velocity = def->velocity;
@@ -240,7 +246,8 @@ static qpc_status place_solid(qpc_world *w, int32_t index, const qpc_body_def *d
     body->hold = 1.0;
     body->local = doubles(3 * (int64_t)def->node_count);
     if (body->local == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the vertices of body %d", index);
-    for (int32_t k = 0; k < 3 * def->node_count; k++) body->local[k] = def->scale * vertices[k];
+    if (def->obstacle) qpc_obstacle_frame(&def->shape, body->local);
+    for (int32_t k = 0; k < 3 * def->node_count && !def->obstacle; k++) body->local[k] = def->scale * vertices[k];
     qpc_motion_place(w, index, 0.0, 1.0);
     size_t first = 3 * (size_t)body->first_node, count = 3 * (size_t)body->node_count;
     memcpy(w->x + first, w->x1 + first, count * sizeof(double));
@@ -429,6 +436,11 @@ static qpc_status make_floor(qpc_world *w, qpc_error *err) {
             w->mass_floor[w->rigids[i].dof + 3 + a] = (1.0 - 1e-12) * fmin(I[0], fmin(I[1], I[2]));
         }
     }
+    for (int32_t i = 0; i < w->load_count; i++) { // load stiffness may take its share of the masses (TJ11)
+        const qpc_pressed *s = &w->loads[i].pressed;
+        for (int32_t k = 3 * s->first_node; k < 3 * (s->first_node + s->node_count) && k < 3 * w->free_count; k++)
+            if (w->row_dof[k / 3] >= 0) w->mass_floor[k] *= 1.0 - QPC_PRESSED_SHARE;
+    }
     w->sys.least = w->mass_floor;
     return QPC_OK;
 }
@@ -457,7 +469,8 @@ static qpc_status make_detector(qpc_world *w, const qpc_scene_def *def, qpc_erro
             .first_node = body->first_node,
             .node_count = body->node_count,
             .mesh = body->mesh,
-            .rest_length = body->mesh == NULL ? w->rest_length + body->first_spring : NULL,
+            .shape = body->obstacle ? &body->shape : NULL,
+            .rest_length = body->mesh == NULL && !body->obstacle ? w->rest_length + body->first_spring : NULL,
             .radius = body->radius,
             .self_exclusion = apart,
         };
@@ -502,6 +515,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = make_system(w, err)) != QPC_OK) return st;
     if ((st = qpc_sheets_make(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_position_check(w, &w->solver, "solver.name", err)) != QPC_OK) return st;
+    if ((st = qpc_obstacles_check_solver(w, &w->solver, "solver.name", err)) != QPC_OK) return st;
     if ((st = make_inertia(w, err)) != QPC_OK) return st;
     if ((st = make_floor(w, err)) != QPC_OK) return st;
     if ((st = qpc_integrate_make(w, err)) != QPC_OK) return st;
@@ -571,10 +585,10 @@ qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
     bool surface = body->motion == QPC_DYNAMIC && body->mesh != NULL;
     return (qpc_body_info){
         .name = body->name,
-        .kind = body->tet_count > 0 ? "soft" : surface ? "cloth" : kinds[body->motion],
+        .kind = body->obstacle ? "obstacle" : body->tet_count > 0 ? "soft" : surface ? "cloth" : kinds[body->motion],
         .first_node = body->first_node,
         .node_count = body->node_count,
-        .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->node_count - 1,
+        .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->obstacle ? 0 : body->node_count - 1,
         .nodes_per_element = body->mesh != NULL ? 3 : 2,
         .radius = body->radius,
         .first_spring = body->first_spring,

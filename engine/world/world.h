@@ -32,6 +32,9 @@ typedef struct qpc_body {
     int32_t first_tet, tet_count;                      // soft
     double radius;
     qpc_mesh *mesh;
+    bool obstacle;              // its nodes are those of a frame; see obstacles.h
+    qpc_implicit shape;
+    bool responds;              // at the level of velocities, without rows; see respond.c
     qpc_mesh *tets;             // soft: what the mesh is the boundary of
     double *local;              // kinematic, rigid: (n x 3) vertices in the frame of the body, m; rigid: principal axes, from its centre
     int32_t rigid;              // number among the rigid bodies, or -1
@@ -80,6 +83,11 @@ typedef struct qpc_kept_friction {
     uint64_t key;
     qpc_vec3 impulse; // on the first side, N s
 } qpc_kept_friction;
+
+typedef struct qpc_response { // of an obstacle that answers at the level of velocities
+    qpc_contact contact;
+    qpc_vec3 impulse; // on side i, N s
+} qpc_response;
 
 struct qpc_world {
     // what the scene says
@@ -132,8 +140,9 @@ struct qpc_world {
     struct qpc_joint *joints; // attachments, ball joints, hinges, tendons; see joints.h
     int32_t joint_count;
     qpc_joint_info *joint_info;
-    struct qpc_load *loads; // springs, dampers and drag; see loads.h
+    struct qpc_load *loads; // springs, dampers, drag, pressure and damping; see loads.h
     int32_t load_count;
+    double *pushed;         // (block_count x 3) forces and torques of pressure at x, N, N m; NULL: none
 
     // contact laws and friction
     qpc_contact_law *laws; // (material_count x material_count), symmetric
@@ -144,6 +153,9 @@ struct qpc_world {
     qpc_linsys inertia;        // M, if something bounces
     double *mass_floor;        // (3 block_count) what K is not less than, kg
     QPC_ARRAY(double) bounce;  // impulses of restitution in the last motion, by row, N s; empty: none
+
+    bool responds;             // some obstacle answers at the level of velocities
+    QPC_ARRAY(qpc_response) responses; // of the motion on trial
 
     // step workspace
     qpc_linsys sys;
@@ -225,6 +237,11 @@ double qpc_motion_lag(const qpc_world *w);
 /// Forces are those of the end or the middle of a motion: K = M + h^2 H, and the energy promise (T3, T6).
 static inline bool qpc_is_implicit(const qpc_world *w) {
     return w->integrator == QPC_IMPLICIT_EULER || w->integrator == QPC_IMPLICIT_MIDPOINT;
+}
+/// Force or torque on three unknowns at the start of the motion, applied or of pressure, N, N m.
+static inline qpc_vec3 qpc_world_load(const qpc_world *w, int32_t dof) {
+    qpc_vec3 f = v3_load(w->force + dof);
+    return w->pushed != NULL ? v3_add(f, v3_load(w->pushed + dof)) : f;
 }
 static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion >= QPC_DYNAMIC; }
 

@@ -1,4 +1,4 @@
--- One recorded run, user_version 2. Table steps is made beside these, from the caller's columns.
+-- One recorded run, user_version 3. Table steps is made beside these, from the caller's columns.
 CREATE TABLE run( -- one row
     id TEXT NOT NULL PRIMARY KEY,   -- 32 hex digits
     world INTEGER NOT NULL,
@@ -69,6 +69,13 @@ CREATE TABLE limit_forces(          -- of strain limits that hold
     data BLOB NOT NULL
 );
 CREATE TABLE conflicts(             -- rows that contradict each other
+    step INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    record_size INTEGER NOT NULL,
+    encoding TEXT NOT NULL,
+    data BLOB NOT NULL
+);
+CREATE TABLE joints(                -- forces of joints
     step INTEGER PRIMARY KEY,
     count INTEGER NOT NULL,
     record_size INTEGER NOT NULL,

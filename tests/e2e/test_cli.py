@@ -705,6 +705,8 @@ class Schema(unittest.TestCase):
                 {"kind": "cloth", "name": "g", "mesh": {"generate": {"kind": "sheet", "width": 1, "depth": 1}},
                  "radius": 0.01, "area_density": 0.1, "membrane_stiffness": 100,
                  "nodes": [[0, 0, 20], [0, 0, 21], [1, 0, 20], [1, 0, 21]]},
+                {"kind": "soft", "name": "t", "mesh": {"generate": {"kind": "block", "columns": 1, "width": 0.1, "height": 0.1, "depth": 0.1}},
+                 "radius": 0.01, "density": 100, "young": 1e4, "poisson": 0.2, "position": [0, 0, 30]},
                 {"kind": "static", "name": "s", "material": "ice", "mesh": {"generate": {"kind": "box"}}, "radius": 0.1,
                  "position": [9, 0, 0], "rotation": [1, 0, 0, 0], "scale": 2},
                 {"kind": "kinematic", "name": "k", "material": "ice", "mesh": {"generate": {"kind": "sphere"}},
@@ -719,7 +721,9 @@ class Schema(unittest.TestCase):
                              "equal": False}],
             "loads": [{"kind": "spring", "points": [{"body": "c", "node": 1}, {"at": [0.1, 0, 6]}], "stiffness": 10,
                        "damping": 1, "rest_length": 0.9},
-                      {"kind": "drag", "body": "f", "per_mass": 0.1}, {"kind": "drag", "coefficient": 0.1}]}
+                      {"kind": "drag", "body": "f", "per_mass": 0.1}, {"kind": "drag", "coefficient": 0.1},
+                      {"kind": "pressure", "body": "f", "pressure": 2},
+                      {"kind": "damping", "body": "t", "per_stiffness": 0.01}]}
         self.assertIsNone(self.fits(scene, self.schema))
         for group in ["solver", "record"]:
             self.assertEqual(set(scene[group]), set(self.schema["$defs"][group]["properties"]))

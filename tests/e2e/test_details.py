@@ -161,6 +161,46 @@ class Details(unittest.TestCase):
             run = self.client.describe_run(world.run)
             self.assertEqual((run["state"], run["steps"]), ("closed", 3))
 
+    def test_forces_of_joints_are_in_the_run_and_those_of_closed_forms(self):
+        g, length, weight, theta, dt = 9.81, 0.8, 1.5, 0.6, 0.0005
+        bob = [length * numpy.sin(theta), 0, -length * numpy.cos(theta)]
+        world = self.make({"dt": dt, "gravity": [0, 0, -g], "record": {"precision": "float64"}, "bodies": [
+            {"kind": "cable", "name": "bob", "nodes": [bob], "mass": weight, "radius": 0.01},
+            {"kind": "cable", "name": "left", "nodes": [[2, 0, 0]], "mass": 1, "radius": 0.01},
+            {"kind": "cable", "name": "right", "nodes": [[3, 0, 0]], "mass": 3, "radius": 0.01},
+            {"kind": "cable", "name": "still", "nodes": [[5, 0, 0]], "mass": 2, "radius": 0.01}],
+            "constraints": [{"kind": "tendon", "points": [{"at": [0, 0, 0]}, {"body": "bob", "node": 0}], "equal": True},
+                            {"kind": "tendon", "points": [{"body": "left", "node": 0}, {"at": [2, 0, 2]}, {"at": [3, 0, 2]},
+                                                          {"body": "right", "node": 0}]},
+                            {"kind": "attach", "points": [{"body": "still", "node": 0}, {"at": [5, 0, 0]}]}]})
+        world.step(900)
+        now = world.state("joints", precision="float64")["joints"]
+        with qpcollide.Replay(self.client.describe_run(world.run)["path"]) as replay:
+            there = [replay.joints(step) for step in (1, 400, 900)]
+            at = [replay.frame(step).positions[0] for step in (1, 400, 900)]
+        for name in ("constraint", "kind", "position", "force", "torque", "tension", "gap"):
+            numpy.testing.assert_array_equal(there[2][name], now[name])
+            numpy.testing.assert_array_equal(self.client.run_details(world.run, 900, fields=["joints"])["joints"][name], now[name])
+        for joints, x in zip(there, at):  # m (g cos + v^2 / l), v by energy; a first-order step loses a little of it
+            self.assertEqual(joints["kind"].tolist(), [3, 3, 0])
+            cosine = -x[2] / length
+            speed2 = 2 * g * length * (cosine - numpy.cos(theta))
+            self.assertAlmostEqual(joints["tension"][0], weight * (g * cosine + speed2 / length), delta=5e-3 * weight * g)
+            self.assertAlmostEqual(joints["tension"][1], 2 * 1 * 3 / (1 + 3) * g, delta=1e-5)
+            numpy.testing.assert_allclose(joints["force"][2], [0, 0, 2 * g], atol=1e-5)
+        self.assertGreater(abs(there[1]["tension"][0] - there[0]["tension"][0]), 0.1 * weight * g)
+        text = self.qpc("forces", world.run, "--step", "900")
+        self.assertIn("joints: 3\n  constraint 0 (tendon): tension ", text)
+        self.assertRegex(text, r"constraint 1 \(tendon\): tension 14\.715\d* N, gap ")
+        self.assertRegex(text, r"constraint 2 \(attach\): \S+ \S+ 19\.62\d* N, gap ")
+        world.destroy()
+        left_out = self.make({"dt": 0.01, "record": {"reactions": False}, "bodies": [
+            {"kind": "cable", "nodes": [[0, 0, 0]], "mass": 2, "radius": 0.01}],
+            "constraints": [{"kind": "attach", "points": [{"body": 0, "node": 0}, {"at": [0, 0, 0]}]}]})
+        left_out.step(3)
+        self.assertEqual(len(self.client.run_details(left_out.run, 3)["joints"]["kind"]), 0)
+        left_out.destroy()
+
     def test_a_file_of_version_1_still_reads(self):
         world = self.make(torn())
         world.step(5)
@@ -170,7 +210,13 @@ class Details(unittest.TestCase):
         self.client.close()
         self.daemon.stop()
         with contextlib.closing(sqlite3.connect(path)) as db:
-            self.assertEqual(db.execute("PRAGMA user_version").fetchone(), (2,))
+            self.assertEqual(db.execute("PRAGMA user_version").fetchone(), (3,))
+            db.execute("DROP TABLE joints")
+            db.execute("PRAGMA user_version = 2")
+            db.commit()
+        with qpcollide.Replay(path) as replay:
+            self.assertEqual((len(replay.reactions(5)), len(replay.joints(5))), (2, 0))
+        with contextlib.closing(sqlite3.connect(path)) as db:
             db.execute("DROP TABLE reactions")
             db.execute("DROP TABLE limit_forces")
             db.execute("DROP TABLE conflicts")
@@ -186,9 +232,9 @@ class Details(unittest.TestCase):
         copy = pathlib.Path(path).with_name("copy.qpc")
         shutil.copy(path, copy)
         with contextlib.closing(sqlite3.connect(copy)) as db:
-            db.execute("PRAGMA user_version = 3")
+            db.execute("PRAGMA user_version = 4")
             db.commit()
-        with self.assertRaisesRegex(ValueError, "version 3"):
+        with self.assertRaisesRegex(ValueError, "version 4"):
             qpcollide.Replay(copy)
 
     def test_friction_that_is_missed_shows(self):

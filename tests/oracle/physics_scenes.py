@@ -15,7 +15,6 @@ from physics_algebra import Missing
 
 NOT_COVERED = {
     "tet_cut": "no cuts yet",
-    "inflated_sphere": "no pressure loads in scenes yet",
 }
 
 
@@ -629,6 +628,52 @@ def pressurised_strip(s, stage):
 
 # ---- cloth ----
 
+def ball_of_triangles(radius, splits):
+    """An icosahedron, each triangle split in four so many times, its corners on the sphere."""
+    g = (1 + math.sqrt(5)) / 2
+    x = [np.array(p) / math.sqrt(1 + g * g) for p in
+         [(-1, g, 0), (1, g, 0), (-1, -g, 0), (1, -g, 0), (0, -1, g), (0, 1, g), (0, -1, -g), (0, 1, -g), (g, 0, -1), (g, 0, 1), (-g, 0, -1), (-g, 0, 1)]]
+    triangles = [(0, 11, 5), (0, 5, 1), (0, 1, 7), (0, 7, 10), (0, 10, 11), (1, 5, 9), (5, 11, 4), (11, 10, 2), (10, 7, 6), (7, 1, 8),
+                 (3, 9, 4), (3, 4, 2), (3, 2, 6), (3, 6, 8), (3, 8, 9), (4, 9, 5), (2, 4, 11), (6, 2, 10), (8, 6, 7), (9, 8, 1)]
+    for _ in range(splits):
+        between, finer = {}, []
+
+        def middle(i, j):
+            key = (min(i, j), max(i, j))
+            if key not in between:
+                p = x[i] + x[j]
+                x.append(p / np.linalg.norm(p))
+                between[key] = len(x) - 1
+            return between[key]
+
+        for a, b, c in triangles:
+            ab, bc, ca = middle(a, b), middle(b, c), middle(c, a)
+            finer += [(a, ab, ca), (b, bc, ab), (c, ca, bc), (ab, bc, ca)]
+        triangles = finer
+    return radius * np.array(x), np.array(triangles)
+
+
+def inflated_sphere(s, stage):
+    """A thin sheet round a ball, pressure as a load of the scene, brought to rest. Nothing holds it, so the momentum of the first step is
+    the sum of the forces; the tension is that of how much its triangles grew."""
+    R, t, E, nu, p = s["radius_m"], s["thickness_m"], s["young_Pa"], s["poisson"], s["pressure_Pa"]
+    x, triangles = ball_of_triangles(R, 3)
+    mass = 0.1 * 4 * math.pi * R * R / len(x)
+    dt = 100 * R * math.sqrt(0.1 * (1 - nu) / (2 * E * t))  # far above its breathing: a step or two damps all
+    sheet = {"kind": "cloth", "name": "sheet", "mesh": stage.mesh(x, triangles), "mass": [mass] * len(x), "radius": R / 200, "young": E,
+             "poisson": nu, "thickness": t, "bending_rigidity": 0}
+    world = stage.world([sheet], dt, loads=[{"kind": "pressure", "body": "sheet", "pressure": p}]).step()
+    force = mass * world.v.sum(0) / world.dt
+    world.step(10)
+    rise = np.linalg.norm(world.x - world.x.mean(0), axis=1).mean() - np.linalg.norm(x, axis=1).mean()
+    def area(of):
+        return np.linalg.norm(np.cross(of[triangles[:, 1]] - of[triangles[:, 0]], of[triangles[:, 2]] - of[triangles[:, 0]]), axis=1) / 2
+
+    before = area(x)
+    tension = np.average(E * t / (1 - nu) * (np.sqrt(area(world.x) / before) - 1), weights=before)
+    return [("rise of the radius", rise), ("membrane tension", tension), ("sum of the pressure forces", force)]
+
+
 def grid(columns, rows):
     """Triangles of a grid of vertices, number j columns + i, and its edges in the engine's order."""
     triangles = []
@@ -739,6 +784,7 @@ def support_forces(world, name):
 
 KINDS = {
     "pile": pile, "cloth_on_cylinder": cloth_on_cylinder, "atwood_heavy_cable": atwood_heavy_cable, "pressurised_strip": pressurised_strip,
+    "inflated_sphere": inflated_sphere,
     "tow": tow, "capstan_holding": capstan_holding, "capstan_slipping": capstan_slipping,
     "taut_over_cylinder": taut_over_cylinder, "heavy_over_cylinder": heavy_over_cylinder, "hanging_sheet": hanging_sheet,
     "cloth_strip": cloth_strip,

@@ -203,6 +203,33 @@ static void cloth_falls_on_a_sphere(void **state) {
     end_promised(&sim, &w, 50);
 }
 
+static void cloth_is_pulled_off_a_sphere(void **state) {
+    (void)state;
+    simulation sim;
+    worst w = {0};
+    // held by one edge, it falls over the sphere; then the edge is pulled up and away
+    simulation_start(&sim, "{'dt': 0.005, 'contacts': {'friction': 0.3}, 'bodies': [{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid',"
+                           "'columns': 9, 'width': 0.8}}, 'position': [0.1, 0.31, 0], 'area_density': 0.2, 'membrane_stiffness': 500,"
+                           "'bending_stiffness': 0.5, 'radius': 0.006}, {'kind': 'static', 'mesh': {'generate': {'kind': 'sphere', 'radius': 0.3}}}],"
+                           "'constraints': [{'kind': 'fixed', 'body': 0, 'nodes': [0, 9, 18, 27, 36, 45, 54, 63, 72]}]}");
+    int64_t touched = 0, last = 0;
+    for (int i = 0; i < 220; i++) {
+        if (i == 100) {
+            text t = {.used = 0};
+            put(&t, "{'targets': [");
+            for (int k = 0; k < 9; k++) put(&t, "%s{'body': 0, 'node': %d, 'velocity': [-1.5, 0.5, 0]}", k ? "," : "", 9 * k);
+            put(&t, "]}");
+            simulation_control(&sim, t.c);
+        }
+        run(&sim, 1, &w);
+        touched += i < 100 && sim.report.active > 0;
+        last = sim.report.active;
+    }
+    assert_true(touched > 50 && last == 0); // it lay on it, and has come off
+    assert_true(simulation_x(&sim, 80)[0] < -0.3);
+    end_promised(&sim, &w, 20);
+}
+
 static void cloth_hangs_over_a_cylinder(void **state) {
     (void)state;
     simulation sim;
@@ -428,6 +455,7 @@ int main(void) {
         cmocka_unit_test(two_corners_carry_the_weight),
         cmocka_unit_test(strain_limits_hold_cloth),
         cmocka_unit_test(cloth_falls_on_a_sphere),
+        cmocka_unit_test(cloth_is_pulled_off_a_sphere),
         cmocka_unit_test(cloth_hangs_over_a_cylinder),
         cmocka_unit_test(cloth_folds_on_itself),
         cmocka_unit_test(a_cable_lies_on_cloth),

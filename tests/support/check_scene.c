@@ -109,6 +109,68 @@ static qpc_status skin_of(const qpc_check_mesh *mesh, draft *d, int32_t *ret_cou
     *ret_count = (int32_t)kept;
     return QPC_OK;
 }
+/// Where a body is put: at + scale r p.
+static qpc_status read_place(const qpc_value *map, double at[3], double r[9], double *scale, qpc_error *err) {
+    double q[4] = {1, 0, 0, 0};
+    qpc_status status;
+    memset(at, 0, 3 * sizeof *at);
+    if ((status = number(map, "scale", 1, scale, err)) != QPC_OK ||
+        (status = vector(map, "position", 3, at, err)) != QPC_OK ||
+        (status = vector(map, "rotation", 4, q, err)) != QPC_OK ||
+        (status = vector(map, "orientation", 4, q, err)) != QPC_OK)
+        return status;
+    double size = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
+    for (int i = 0; i < 4; i++) q[i] /= size;
+    double w = q[0], x = q[1], y = q[2], z = q[3];
+    const double turn[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
+                            2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+                            2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
+    memcpy(r, turn, sizeof turn);
+    return QPC_OK;
+}
+static qpc_status read_obstacle(const qpc_value *map, qpc_checker_body *b, draft *d, qpc_check_obstacle *o, qpc_error *err) {
+    static const int32_t none[3];
+    const qpc_value *shape = qpc_map_get(map, "shape"), *axis = qpc_map_get(shape, "axis");
+    char kind[16], along[4];
+    double at[3], r[9], scale, size[3];
+    qpc_status status = qpc_read_text(qpc_map_get(shape, "kind"), "kind", kind, sizeof kind, err);
+    if (status == QPC_OK && axis != NULL) status = qpc_read_text(axis, "axis", along, sizeof along, err);
+    if (status == QPC_OK) status = read_place(map, at, r, &scale, err);
+    *o = (qpc_check_obstacle){.shape = kind[0] == 'c' && kind[1] == 'a' ? 'C' : kind[0]};
+    o->axis = axis != NULL ? along[0] - 'x' : kind[0] == 'p' ? 1 : 2;
+    if (status == QPC_OK) status = number(map, "radius", 0, &o->thickness, err);
+    if (status == QPC_OK) status = number(shape, "radius", kind[0] == 's' ? 0.5 : 0.3, &o->radius, err);
+    if (status == QPC_OK) status = number(shape, "length", 2, &size[0], err);
+    if (status != QPC_OK) return status;
+    o->half[o->axis] = 0.5 * size[0];
+    static const char *const edges[] = {"width", "height", "depth"};
+    for (int i = 0; i < 3 && status == QPC_OK && kind[0] == 'b'; i++) {
+        status = number(shape, edges[i], 1, &size[i], err);
+        o->half[i] = 0.5 * size[i];
+    }
+    d->x = malloc(12 * sizeof *d->x); // the frame: origin and three axes
+    if (d->x == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "obstacle");
+    for (int i = 0; i < 12; i++) d->x[i] = at[i % 3] + (i < 3 ? 0 : r[3 * (i % 3) + i / 3 - 1]);
+    b->node_count = 4;
+    b->triangles = none; // nothing for the rest of the checker
+    b->moves = qpc_map_get(map, "velocity") != NULL || qpc_map_get(map, "angular_velocity") != NULL;
+    b->self_exclusion = -1;
+    return status;
+}
+/// Edges of what deforms; of a single particle itself.
+static qpc_status list_features(const qpc_checker_body *b, int32_t body, qpc_check_feature_list *ret, qpc_error *err) {
+    int32_t count = b->triangles != NULL ? 3 * b->triangle_count : b->node_count > 1 ? b->node_count - 1 : 1;
+    *ret = (qpc_check_feature_list){.body = body, .edge_count = count, .radius = b->radius};
+    ret->edges = malloc(2 * (size_t)count * sizeof *ret->edges + 1);
+    if (ret->edges == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "edges");
+    for (int32_t e = 0; e < count; e++)
+        for (int32_t k = 0; k < 2; k++) {
+            int32_t along = e + k < b->node_count ? e + k : e, corner = e / 3 * 3 + (e % 3 + k) % 3;
+            int32_t local = b->triangles != NULL ? b->triangles[corner] : along;
+            ret->edges[2 * (int64_t)e + k] = b->first_node + local;
+        }
+    return QPC_OK;
+}
 static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup, void *user,
                              qpc_checker_body *b, draft *d, qpc_error *err) {
     char sha256[65];
@@ -117,18 +179,8 @@ static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup,
                                       sha256, sizeof sha256, err);
     if (status != QPC_OK) return status;
     if (!lookup(user, sha256, &mesh)) return qpc_fail(err, QPC_ERR_NOT_FOUND, "mesh %s", sha256);
-    double scale, at[3] = {0, 0, 0}, q[4] = {1, 0, 0, 0};
-    if ((status = number(map, "scale", 1, &scale, err)) != QPC_OK ||
-        (status = vector(map, "position", 3, at, err)) != QPC_OK ||
-        (status = vector(map, "rotation", 4, q, err)) != QPC_OK ||
-        (status = vector(map, "orientation", 4, q, err)) != QPC_OK)
-        return status;
-    double size = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-    for (int i = 0; i < 4; i++) q[i] /= size;
-    double w = q[0], x = q[1], y = q[2], z = q[3];
-    double r[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - w * z),     2 * (x * z + w * y),
-                   2 * (x * y + w * z),     1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
-                   2 * (x * z - w * y),     2 * (y * z + w * x),     1 - 2 * (x * x + y * y)};
+    double scale, at[3], r[9];
+    if ((status = read_place(map, at, r, &scale, err)) != QPC_OK) return status;
     d->x = malloc(3 * (size_t)mesh.vertex_count * sizeof *d->x + 1);
     if (d->x == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "mesh");
     for (int64_t i = 0; i < mesh.vertex_count; i++) {
@@ -163,13 +215,20 @@ qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_n
     qpc_checker_body *bodies = calloc((size_t)count + 1, sizeof *bodies);
     draft *drafts = calloc((size_t)count + 1, sizeof *drafts);
     qpc_check_scene s = {.frame_nodes = frame_nodes, .node_count = frame_nodes};
-    qpc_status status = bodies && drafts ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "scene");
+    s.obstacles = calloc((size_t)count + 1, sizeof *s.obstacles);
+    s.lists = calloc((size_t)count + 1, sizeof *s.lists);
+    qpc_status status = bodies && drafts && s.obstacles && s.lists ? QPC_OK : qpc_fail(err, QPC_ERR_MEMORY, "scene");
     for (int32_t i = 0; status == QPC_OK && i < count; i++) {
         const qpc_value *map = &list->list.items[i];
         bool cable = qpc_str_equal(qpc_map_get(map, "kind"), "cable");
         status = number(map, "radius", 0, &bodies[i].radius, err);
         if (status == QPC_OK && cable) status = read_cable(map, &bodies[i], &drafts[i], err);
-        if (status == QPC_OK && !cable)
+        bool obstacle = qpc_str_equal(qpc_map_get(map, "kind"), "obstacle");
+        if (status == QPC_OK && obstacle) {
+            s.obstacles[s.obstacle_count] = (qpc_check_obstacle){0};
+            status = read_obstacle(map, &bodies[i], &drafts[i], &s.obstacles[s.obstacle_count++], err);
+        }
+        if (status == QPC_OK && !cable && !obstacle)
             status = read_solid(map, lookup, user, &bodies[i], &drafts[i], err);
         if (status != QPC_OK) break;
         bodies[i].rest_length = drafts[i].rest;
@@ -181,6 +240,11 @@ qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_n
             bodies[i].first_node = s.node_count;
             s.node_count += bodies[i].node_count;
         }
+        if (obstacle) {
+            s.obstacles[s.obstacle_count - 1].body = i;
+            s.obstacles[s.obstacle_count - 1].first_node = bodies[i].first_node;
+        } else if (cable || bodies[i].deforms)
+            status = status == QPC_OK ? list_features(&bodies[i], i, &s.lists[s.list_count++], err) : status;
     }
     if (status == QPC_OK) {
         s.x0 = calloc(3 * (size_t)s.node_count + 1, sizeof *s.x0);
@@ -210,6 +274,9 @@ void qpc_check_scene_fini(qpc_check_scene *s) {
     qpc_checker_destroy(s->checker);
     free(s->x0);
     free(s->x1);
+    for (int32_t i = 0; i < s->list_count; i++) free(s->lists[i].edges);
+    free(s->lists);
+    free(s->obstacles);
     *s = (qpc_check_scene){0};
 }
 
@@ -217,12 +284,13 @@ bool qpc_check_scene_next(qpc_check_scene *s, const double *frame, qpc_check_rep
     size_t size = 3 * (size_t)s->frame_nodes * sizeof *frame;
     memcpy(s->x1, frame, size);
     bool clean = true;
+    if (!qpc_check_obstacles(s->obstacles, s->obstacle_count, s->lists, s->list_count, s->started ? s->x0 : s->x1, s->x1, report)) clean = false;
     if (s->started) {
-        clean = qpc_checker_step(s->checker, s->x0, s->x1, report);
+        clean = qpc_checker_step(s->checker, s->x0, s->x1, report) && clean;
     } else {
         int64_t before = report->intersections + report->undecided;
         qpc_checker_state(s->checker, s->x1, report);
-        clean = report->intersections + report->undecided == before;
+        clean = report->intersections + report->undecided == before && clean;
     }
     s->started = true;
     memcpy(s->x0, frame, size);

@@ -6,6 +6,7 @@
 #define QPC_TESTS_SUPPORT_CHECK_SCENE_H
 
 #include "base/value.h"
+#include "tests/support/check_obstacles.h"
 #include "tests/support/checker.h"
 
 typedef struct qpc_check_mesh {
@@ -22,6 +23,9 @@ typedef struct qpc_check_scene {
     int32_t frame_nodes; // nodes of a frame
     int32_t node_count;  // all nodes that the checker wants
     double *x0, *x1;     // (node_count x 3): put frames at the front; the rest stands still
+    qpc_check_obstacle *obstacles;
+    qpc_check_feature_list *lists; // of what may touch them
+    int32_t obstacle_count, list_count;
     bool started;
 } qpc_check_scene;
 

@@ -403,7 +403,7 @@ class Client:
 
     def run_details(self, run, step, fields=None):
         """What a step of a recorded run left besides: maps of arrays contacts, reactions (forces of
-        fixed points), limit_forces and conflicts (what contradicted), or those of them in fields."""
+        fixed points), limit_forces, conflicts (what contradicted) and joints, or those of them in fields."""
         return self.call("run.details", _given(run=run, step=step, fields=fields))
 
     def run_events(self, run, first=0, last=None, *, page=None):

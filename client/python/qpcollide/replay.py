@@ -22,7 +22,7 @@ import numpy as np
 from . import wire
 
 APPLICATION_ID = 0x51504352  # "QPCR"
-VERSION = 2  # 1: without reactions, limit_forces and conflicts
+VERSION = 3  # 2: without joints; 1: without reactions, limit_forces and conflicts, too
 CONTACT = np.dtype([("body", "<i4", 2), ("feature", "<i4", 2), ("kind", "<i4"), ("reserved", "<i4"),
                     ("position", "<f8", 3), ("normal", "<f8", 3), ("gap", "<f8"), ("force", "<f8"),
                     ("key", "<u8"), ("friction", "<f8", 3)])
@@ -31,6 +31,8 @@ REACTION = np.dtype([("body", "<i4"), ("node", "<i4"), ("force", "<f8", 3)])
 LIMIT_FORCE = np.dtype([("body", "<i4"), ("spring", "<i4"), ("force", "<f8")])
 CONFLICT = np.dtype([("body", "<i4", 2), ("feature", "<i4", 2), ("kind", "<i4"), ("reserved", "<i4"),
                      ("key", "<u8")])
+JOINT = np.dtype([("constraint", "<i4"), ("kind", "<i4"), ("position", "<f8", 3), ("force", "<f8", 3), ("torque", "<f8", 3),
+                  ("tension", "<f8"), ("gap", "<f8")])
 
 ReplayFrame = collections.namedtuple("ReplayFrame", "step substep time hash positions")
 
@@ -178,9 +180,9 @@ class Replay:
             return full
         raise ValueError(f"contacts of {size} bytes; this reader knows {CONTACT.itemsize}")
 
-    def _list(self, table, dtype, step):
+    def _list(self, table, dtype, step, version=2):
         row = None
-        if self._version >= 2:
+        if self._version >= version:
             row = self._db.execute("SELECT count, record_size, encoding, data FROM " + table +
                                    " WHERE step = ?", (step,)).fetchone()
         if row is None:
@@ -203,6 +205,11 @@ class Replay:
         """What contradicted in a step. kind: 0 vertex-triangle, 1 edge-edge, 2 maximum and 3 minimum of
         strain (body and spring first, then -1)."""
         return self._list("conflicts", CONFLICT, step)
+
+    def joints(self, step):
+        """Forces of joints in a step: constraint (place in the scene's list), kind (0 attach, 1 ball, 2 hinge,
+        3 tendon), position in m, force in N, torque in N m, tension in N, gap in m. Empty in files of version 2 and before."""
+        return self._list("joints", JOINT, step, 3)
 
     def events(self):
         """(step, kind, message) of what happened besides."""

@@ -118,6 +118,105 @@ static void random_soups_match_brute_force(void **state) {
     }
 }
 
+/// A sheet of 41 x 41 vertices in waves through the unit cube.
+static void add_waves(scene *s, double radius) {
+    generated g = {0};
+    assert_true(generate_sheet(&g, 40, 40, 1.0 / 40, 0, 0));
+    int32_t n = s->count++, count = g.x.count / 3;
+    for (int32_t i = 0; i < count; i++) g.x.data[3 * i + 2] = 0.5 + 0.1 * sin(7 * g.x.data[3 * i] + 3 * g.x.data[3 * i + 1]);
+    s->mesh[n] = generated_mesh(&g);
+    assert_non_null(s->mesh[n]);
+    s->surface[n] = (qpc_broad_surface){QPC_DYNAMIC, s->nodes, s->mesh[n], radius};
+    s->nodes += count;
+    generated_fini(&g);
+}
+
+/// Distance of a point from the segment or triangle of these corners, by the nearest of 33 rows of points on it, m: never too small.
+static double from_feature(const double *p, const double *x, const int32_t *node, int corners) {
+    double least = INFINITY;
+    enum { ROWS = 32 };
+    for (int i = 0; i <= ROWS; i++) {
+        double a[3], b[3], ab = 0, ap = 0, sum = 0;
+        for (int d = 0; d < 3; d++) { // the row from side to side, or a point of the segment
+            const double *v = x + 3 * (int64_t)node[0], *u = x + 3 * (int64_t)node[1], *w = x + 3 * (int64_t)node[corners - 1];
+            a[d] = v[d] + (u[d] - v[d]) * i / ROWS;
+            b[d] = v[d] + (w[d] - v[d]) * i / ROWS;
+            ab += (b[d] - a[d]) * (b[d] - a[d]);
+            ap += (b[d] - a[d]) * (p[d] - a[d]);
+        }
+        double t = ab > 0 ? fmin(1, fmax(0, ap / ab)) : 0;
+        for (int d = 0; d < 3; d++) {
+            double miss = p[d] - a[d] - t * (b[d] - a[d]);
+            sum += miss * miss;
+        }
+        least = fmin(least, sqrt(sum));
+    }
+    return least;
+}
+
+/// Pairs that boxes leave and the broad phase does not are apart on the whole way.
+static void missing_are_apart(const qpc_broad *broad, const scene *s, double reach, const qpc_pairs *boxes, const qpc_pairs *found, bool edges) {
+    int32_t missing = 0, across = 0; // surfaces
+    for (int32_t i = 0, k = 0; i < boxes->count; i++) {
+        qpc_pair p = boxes->data[i];
+        while (k < found->count && (found->data[k].a < p.a || (found->data[k].a == p.a && found->data[k].b < p.b))) k++;
+        int32_t of[2], local, a[2] = {p.a, p.a}, b[3];
+        if (edges) {
+            qpc_broad_edge(broad, p.a, &of[0], &local, a);
+            qpc_broad_edge(broad, p.b, &of[1], &local, b);
+        } else {
+            of[0] = qpc_broad_node_surface(broad, p.a);
+            qpc_broad_triangle(broad, p.b, &of[1], &local, b);
+        }
+        across += of[0] != of[1];
+        if (k < found->count && found->data[k].a == p.a && found->data[k].b == p.b) continue;
+        if (missing++ % 10 != 0) continue; // some of them
+        double apart = reach * (s->surface[of[0]].radius + s->surface[of[1]].radius);
+        for (int time = 0; time <= 4; time++)
+            for (int at = 0; at <= 8; at++) {
+                double x[15], q[3];
+                int32_t corner[3] = {2, 3, 4};
+                for (int d = 0; d < 3; d++) {
+                    int32_t all[5] = {a[0], a[1], b[0], b[1], b[edges ? 1 : 2]};
+                    for (int c = 0; c < 5; c++)
+                        x[3 * c + d] = s->x0[3 * all[c] + d] + (s->x1[3 * all[c] + d] - s->x0[3 * all[c] + d]) * time / 4;
+                    q[d] = x[d] + (x[3 + d] - x[d]) * at / 8;
+                }
+                assert_true(from_feature(q, x, corner, edges ? 2 : 3) > apart);
+            }
+    }
+    assert_true(across > 1000 && 3 * missing > 2 * across);
+}
+
+static void what_lies_beside_a_large_static_triangle_is_no_pair(void **state) {
+    (void)state;
+    for (int round = 0; round < 2; round++) { // static surfaces first, and last
+        scene s = {0};
+        if (round == 0) add_soup(&s, QPC_STATIC, 30, 1, 0.01);
+        add_waves(&s, 0.004);
+        if (round == 1) add_soup(&s, QPC_STATIC, 30, 1, 0.01);
+        place(&s, 1, 1e3, 0.02);
+        qpc_broad *broad = NULL;
+        qpc_error err = {0};
+        assert_ok(qpc_broad_create(s.surface, s.count, s.x0, 1 << 24, &broad, &err), &err);
+        for (int k = 0; k < 2; k++) {
+            double reach = k ? 0.5 : 2;
+            surfaces_pairs found = {0}, least = {0}, most = {0};
+            assert_ok(qpc_broad_update(broad, s.x0, s.x1, reach, NULL, &err), &err);
+            assert_true(surfaces_brute(s.surface, s.count, s.x0, s.x1, reach, 0x1p-18, &least, &most));
+            assert_true(surfaces_found(broad, &found));
+            assert_true(surfaces_contained(&found.vt, &most.vt) && surfaces_contained(&found.ee, &most.ee));
+            missing_are_apart(broad, &s, reach, &least.vt, &found.vt, false);
+            missing_are_apart(broad, &s, reach, &least.ee, &found.ee, true);
+            surfaces_pairs_fini(&found);
+            surfaces_pairs_fini(&least);
+            surfaces_pairs_fini(&most);
+        }
+        qpc_broad_destroy(broad);
+        clear(&s);
+    }
+}
+
 static void many_small_surfaces_in_any_order(void **state) {
     (void)state;
     enum { MANY = 150 };
@@ -637,6 +736,7 @@ static void failing_memory_leaves_it_usable(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_soups_match_brute_force),
+        cmocka_unit_test(what_lies_beside_a_large_static_triangle_is_no_pair),
         cmocka_unit_test(many_small_surfaces_in_any_order),
         cmocka_unit_test(numbers_lead_back_to_features),
         cmocka_unit_test(trees_of_any_size_hold_each_item_once),

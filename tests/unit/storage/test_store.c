@@ -93,7 +93,7 @@ static void our_own_newer_schema_is_refused(void **state) {
     assert_ok(qpc_store_exec(db, "PRAGMA user_version=7", &err), &err);
     qpc_store_close(db);
     assert_fails(qpc_store_open(path, QPC_OPEN_WRITE, QPC_RUN_APPLICATION_ID, NULL, &db, &err),
-                 QPC_ERR_CORRUPT, &err, "schema version 7 found, 2 supported");
+                 QPC_ERR_CORRUPT, &err, "schema version 7 found, 3 supported");
     assert_fails(qpc_store_open(path, QPC_OPEN_READ, QPC_CATALOG_APPLICATION_ID, NULL, &db, &err),
                  QPC_ERR_CORRUPT, &err, "\"QPCR\", wanted 0x51504343 \"QPCC\"");
     assert_alone(path);
@@ -117,7 +117,7 @@ static void a_new_file_is_complete_and_ours(void **state) {
     assert_alone(path);
     assert_true(file_there(path));
     assert_int_equal(query_int(path, "PRAGMA application_id"), QPC_RUN_APPLICATION_ID);
-    assert_int_equal(query_int(path, "PRAGMA user_version"), 2);
+    assert_int_equal(query_int(path, "PRAGMA user_version"), 3);
     assert_int_equal(query_int(path, "SELECT journal_mode = 'delete' FROM pragma_journal_mode"), 1);
     // Opened again, not made again.
     assert_ok(qpc_store_open(path, QPC_OPEN_CREATE, QPC_RUN_APPLICATION_ID, "CREATE TABLE t(x)",

@@ -87,6 +87,10 @@ static void loads_that_make_no_sense_are_refused_by_place(void **state) {
     refused(WITH("{'kind':'drag','body':'floor','per_mass':1}"), QPC_ERR_INVALID, "loads[0].body");
     refused(WITH("{'kind':'drag','body':'d','per_mass':1}"), QPC_ERR_INVALID, "no body is called");
     refused(WITH("{'kind':'drag'}"), QPC_ERR_INVALID, "per_mass (1/s) and coefficient");
+    refused(WITH("{'kind':'pressure','body':'c','pressure':1}"), QPC_ERR_INVALID, "loads[0].body: pressure is for");
+    refused(WITH("{'kind':'pressure','body':'floor','pressure':1}"), QPC_ERR_INVALID, "loads[0].body: pressure is for");
+    refused(WITH("{'kind':'damping','body':'c','per_stiffness':1}"), QPC_ERR_INVALID, "loads[0].body: damping by stiffness is for soft bodies");
+    refused(WITH("{'kind':'pressure','pressure':1}"), QPC_ERR_INVALID, "loads[0].body");
     refused(WITH("{'kind':'drag','per_mass':-1}"), QPC_ERR_INVALID, "loads[0].per_mass");
     refused("{'integrator':'rk4','bodies':[" CABLE "],'loads':[{'kind':'drag','per_mass':1}]}", QPC_ERR_INVALID, "loads are for \"implicit-euler\"");
     refused("{'solver':{'name':'position-based'},'bodies':[" CABLE "],'loads':[{'kind':'drag','per_mass':1}]}", QPC_ERR_INVALID, "this scene has loads");

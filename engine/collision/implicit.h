@@ -1,0 +1,74 @@
+/// Obstacles by a function: the signed distance phi of a point to a plane, sphere, capsule, box or cylinder, in the frame of
+/// the obstacle, and what of it is needed for detection (docs/theory-obstacles.md, TO1 to TO4).
+///
+/// All five are convex, so phi is convex and 1-Lipschitz: phi(z) >= phi(y) + g.(z - y) for a (sub)gradient g at y. Everything
+/// here rests on that inequality. No state, any thread.
+#ifndef QPC_ENGINE_COLLISION_IMPLICIT_H
+#define QPC_ENGINE_COLLISION_IMPLICIT_H
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum qpc_implicit_kind {
+    QPC_IMPLICIT_PLANE,   // half space below: phi = coordinate along the axis
+    QPC_IMPLICIT_SPHERE,  // radius
+    QPC_IMPLICIT_CAPSULE, // radius about a segment along the axis, half[axis] to either side
+    QPC_IMPLICIT_BOX,     // half: half its edges
+    QPC_IMPLICIT_CYLINDER // radius, half[axis]; flat ends
+} qpc_implicit_kind;
+
+typedef struct qpc_implicit {
+    qpc_implicit_kind kind;
+    int axis;       // 0, 1, 2: x, y, z of the frame
+    double radius;  // m
+    double half[3]; // m
+} qpc_implicit;
+
+/// Signed distance of p, m: negative inside. ret_n (may be NULL): its gradient, unit; where it is not unique one of them.
+double qpc_implicit_phi(const qpc_implicit *shape, qpc_vec3 p, qpc_vec3 *ret_n);
+/// Largest distance of a point of it from its origin, m; 1 for a plane.
+double qpc_implicit_reach(const qpc_implicit *shape);
+/// Its smallest extent, m: what passes between particles farther apart is not seen by them. Infinite for a plane.
+double qpc_implicit_least_size(const qpc_implicit *shape);
+
+/// Nodes of an obstacle: its origin, and the ends of its axes, `reach` away.
+enum { QPC_IMPLICIT_NODES = 4 };
+typedef struct qpc_implicit_frame {
+    qpc_vec3 o, e[3]; // m; unit
+} qpc_implicit_frame;
+qpc_implicit_frame qpc_implicit_frame_of(const double *x); // x: (QPC_IMPLICIT_NODES x 3)
+qpc_vec3 qpc_implicit_to_local(const qpc_implicit_frame *f, qpc_vec3 p);
+qpc_vec3 qpc_implicit_to_world(const qpc_implicit_frame *f, qpc_vec3 direction);
+
+/// Motion of a frame: the origin straight, the turn at an even rate about one axis, by less than pi.
+typedef struct qpc_implicit_motion {
+    qpc_implicit_frame start;
+    qpc_vec3 shift, axis; // m; unit
+    double turn;          // rad
+} qpc_implicit_motion;
+qpc_implicit_motion qpc_implicit_motion_of(const double *x0, const double *x1);
+
+/// The point of a vertex or a segment where phi is smallest, in the frame.
+typedef struct qpc_implicit_nearest {
+    double phi, weight[2];
+    qpc_vec3 at, n;
+} qpc_implicit_nearest;
+/// count: 1 or 2 points.
+qpc_implicit_nearest qpc_implicit_closest(const qpc_implicit *shape, int count, const qpc_vec3 *points);
+
+typedef struct qpc_implicit_hit {
+    double toi, start;    // part of the motion; phi at its start, m
+    bool at_start;        // it started nearer than s
+    bool uncertain;       // 100 iterations did not decide
+    qpc_implicit_nearest near; // there, in the frame of that time
+    qpc_vec3 n;           // in space
+} qpc_implicit_hit;
+/// Points that go straight from x0 to x1 (space), their segment between them: does it come to phi = s while the frame moves?
+/// One that starts nearer than s is tested at 0.9 of where it starts. False: phi > s all the way, rounding included; true: toi is no
+/// later than the first time at s, and phi there is at most `most` above s.
+bool qpc_implicit_hits(const qpc_implicit *shape, const qpc_implicit_motion *motion, int count, const qpc_vec3 *x0,
+                       const qpc_vec3 *x1, double s, double most, qpc_implicit_hit *ret);
+
+#endif

@@ -1,0 +1,73 @@
+/// Cables, cloth and soft bodies against obstacles under the independent checker, and the capstan.
+#include "tests/property/promised.h"
+
+static void runs(const char *text, int steps, int least_contacts) {
+    simulation sim;
+    worst w = {0};
+    simulation_start(&sim, text);
+    run(&sim, steps, &w);
+    end_promised(&sim, &w, least_contacts);
+}
+
+static void cloth_falls_over_every_shape_and_touches_none(void **state) {
+    (void)state;
+    static const char *const shapes[] = {"'kind':'sphere','radius':0.2", "'kind':'capsule','radius':0.05,'length':0.3,'axis':'x'", "'kind':'box','width':0.3,'height':0.2,'depth':0.2",
+                                         "'kind':'cylinder','radius':0.15,'length':0.2,'axis':'y'", "'kind':'plane'"};
+    for (int i = 0; i < 5; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "{'dt':0.005,'contacts':{'friction':0.3},'bodies':[{'kind':'cloth','mesh':{'generate':{'kind':'grid','columns':8,'width':0.6}},"
+                 "'area_density':0.2,'membrane_stiffness':500,'radius':0.01,'position':[0.03,0.23,0.02]},{'kind':'obstacle','shape':{%s},"
+                 "'radius':0.002}]}", shapes[i]);
+        runs(text, 50, 1);
+    }
+}
+
+static void a_cable_is_stirred_by_a_turning_box_and_never_entered(void **state) {
+    (void)state;
+    runs("{'dt':0.005,'contacts':{'friction':0.2},'bodies':[{'kind':'cable','nodes':{'generate':{'kind':'line','from':[-0.5,0.3,0.05],'to':[0.5,0.3,0],'count':21}},"
+         "'mass':0.01,'stiffness':2000,'radius':0.01},{'kind':'obstacle','shape':{'kind':'box','width':0.6,'height':0.1,'depth':0.3},"
+         "'angular_velocity':[0,3,1]},{'kind':'obstacle','shape':{'kind':'plane'},'position':[0,-0.4,0]}]}", 150, 1);
+}
+
+/// Pull that lifts a weight slowly by a cable half around a drum of radius 0.2, over the weight. *forces: of the drum, upwards, N.
+static double capstan(const char *drum, double *forces) {
+    char text[2048];
+    simulation sim;
+    snprintf(text, sizeof text, "{'dt':0.005,'gravity':[0,-9.81,0],'contacts':{'friction':0.2},'bodies':[{'kind':'cable','nodes':{'generate':{'kind':'pulley',"
+             "'count':61,'spacing':0.02,'radius':0.206,'extra':0}},'mass':{'all':0.00002,'first':0.1},'axial_stiffness':2000,'radius':0.005},%s],"
+             "'constraints':[{'kind':'fixed','body':0,'nodes':[-1]}]}", drum);
+    simulation_start(&sim, text);
+    simulation_control(&sim, "{'targets':[{'body':0,'node':-1,'velocity':[0,-0.1,0]}]}");
+    simulation_step(&sim, 100);
+    double pull = 0;
+    *forces = 0;
+    for (int s = 0; s < 100; s++) { // mean over half a second: nodes of the cable come and go
+        simulation_step(&sim, 1);
+        int32_t count, node_count;
+        const int32_t *node;
+        pull += 0.01 * fabs(qpc_world_reactions(sim.w.world, &node, &node_count)[1]) / (0.1 * 9.81);
+        const qpc_contact_info *c = qpc_world_contacts(sim.w.world, &count);
+        for (int32_t i = 0; i < count; i++) *forces += 0.01 * (c[i].force * c[i].normal[1] + c[i].friction[1]);
+    }
+    simulation_end(&sim);
+    return pull;
+}
+
+static void a_cable_around_a_drum_is_held_as_by_a_capstan_round_or_faceted(void **state) {
+    (void)state;
+    double round_forces, facet_forces;
+    double round = capstan("{'kind':'obstacle','shape':{'kind':'cylinder','radius':0.2}}", &round_forces);
+    double facet = capstan("{'kind':'static','mesh':{'generate':{'kind':'cylinder','radius':0.2,'segments':128}}}", &facet_forces);
+    print_message("  pull over weight: round %.4f, faceted %.4f, Euler %.4f; forces %.4f and %.4f N\n", round, facet, exp(0.2 * acos(-1.0)), round_forces, facet_forces);
+    assert_near(round, exp(0.2 * acos(-1.0)), 0.01);
+    assert_near(round, facet, 0.005);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cloth_falls_over_every_shape_and_touches_none),
+        cmocka_unit_test(a_cable_is_stirred_by_a_turning_box_and_never_entered),
+        cmocka_unit_test(a_cable_around_a_drum_is_held_as_by_a_capstan_round_or_faceted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

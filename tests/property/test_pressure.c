@@ -1,0 +1,104 @@
+// Pressure in worlds: closed forms of what it does to cloth, soft and rigid bodies.
+#include "engine/world/world.h"
+#include "tests/property/simulation.h"
+
+#include <math.h>
+
+static void run(simulation *sim, int steps) {
+    qpc_error err = {0};
+    for (int i = 0; i < steps; i++) {
+        assert_ok(qpc_world_step(sim->w.world, &sim->report, &err), &err);
+        assert_int_equal(sim->report.outcome, QPC_STEP_OPTIMAL);
+        assert_true(sim->report.energy_step <= 1e-6);
+        assert_true(sim->report.energy_drift <= 1e-6);
+    }
+}
+
+#define SHEET(more)                                                                                                                       \
+    "{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid', 'columns': 6, 'width': 0.5, 'axis': 'z'}}, 'radius': 0.002, "                \
+    "'area_density': 0.4, 'young': 1e5, 'thickness': 0.001" more "}"
+
+/// p A / m along the normal, nothing else: a flat sheet stays flat. The work is p times the volume that it went through.
+static void a_flat_sheet_goes_up_as_p_over_its_density(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [" SHEET("") "], 'loads': [{'kind': 'pressure', 'body': 0, 'pressure': 2}]}");
+    run(&sim, 10);
+    double v = 0, m = 0, z = 2 / 0.4 * 0.01 * 0.01 * 55; // backward Euler: 1 + 2 + ... + 10
+    for (int i = 0; i < sim.w.world->free_count; i++) {
+        m += sim.w.world->mass[i];
+        v += sim.w.world->mass[i] * simulation_v(&sim, i)[2];
+    }
+    assert_near(fabs(v / m), 2 / 0.4 * 0.1, 1e-4); // its border, of a sixth of the mass and a sixth of the force at corners, pulls a little
+    assert_near(sim.report.work, 2 * 0.25 * z, 1e-4 * z);
+    simulation_end(&sim);
+}
+
+/// Held at its border, the fixed points take p times the area of its rim, whatever shape is between: the pressure of a closed surface less the lid.
+static void what_holds_a_bulged_sheet_takes_p_times_the_area_of_its_rim(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.05, 'gravity': [0, 0, 0], 'bodies': [" SHEET("") "], 'loads': [{'kind': 'pressure', 'body': 0, 'pressure': 20}, "
+                           "{'kind': 'drag', 'per_mass': 5}], 'constraints': [{'kind': 'fixed', 'body': 0, "
+                           "'nodes': [0, 1, 2, 3, 4, 5, 6, 11, 12, 17, 18, 23, 24, 29, 30, 31, 32, 33, 34, 35]}]}");
+    run(&sim, 200);
+    const int32_t *node;
+    int32_t count;
+    const double *f = qpc_world_reactions(sim.w.world, &node, &count);
+    double sum[3] = {0}, high = 0;
+    for (int32_t i = 0; i < 3 * count; i++) sum[i % 3] += f[i];
+    for (int i = 0; i < 36; i++) high = fmax(high, fabs(simulation_x(&sim, i)[2]));
+    assert_true(high > 0.02);
+    assert_near(fabs(sum[2]), 20 * 0.25, 1e-7);
+    assert_near(sum[0], 0, 1e-7);
+    assert_near(sum[1], 0, 1e-7);
+    simulation_end(&sim);
+}
+
+/// Uniform pressure on a solid of any shape: strain -p (1 - 2 nu) / E in every direction.
+static void a_soft_block_under_pressure_shrinks_alike(void **state) {
+    (void)state;
+    simulation sim;
+    double E = 1e6, nu = 0.3, p = 2000;
+    simulation_start(&sim, "{'dt': 0.5, 'gravity': [0, 0, 0], 'bodies': [{'kind': 'soft', 'mesh': {'generate': {'kind': 'block', 'columns': 4, 'width': 0.2, 'height': 0.1, "
+                           "'depth': 0.1}}, 'radius': 0.001, 'density': 1000, 'young': 1e6, 'poisson': 0.3}],"
+                           "'loads': [{'kind': 'pressure', 'body': 0, 'pressure': -2000}]}");
+    double low = INFINITY, high = -INFINITY, before = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        low = INFINITY, high = -INFINITY;
+        for (int i = 0; i < sim.w.world->free_count; i++) {
+            low = fmin(low, simulation_x(&sim, i)[0]);
+            high = fmax(high, simulation_x(&sim, i)[0]);
+        }
+        if (pass == 0) before = high - low;
+        if (pass == 0) run(&sim, 20);
+    }
+    assert_near(before, 0.2, 1e-12);
+    assert_near((high - low) / before - 1, -p * (1 - 2 * nu) / E, 0.01 * p * (1 - 2 * nu) / E);
+    simulation_end(&sim);
+}
+
+#define BOX(more)                                                                                                                       \
+    "{'kind': 'rigid', 'mesh': {'generate': {'kind': 'box', 'width': 0.2, 'height': 0.1, 'depth': 0.1}}, 'radius': 0.001, 'mass': 1" more "}"
+
+static void a_closed_rigid_body_does_not_feel_pressure(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [" BOX(", 'angular_velocity': [1, 2, 3]") "],"
+                           "'loads': [{'kind': 'pressure', 'body': 0, 'pressure': 1e5}]}");
+    double before = qpc_rigid_energy(&sim.w.world->rigids[0].inertia, &sim.w.world->pose[0]);
+    run(&sim, 100);
+    assert_true(v3_norm(sim.w.world->pose[0].v) < 1e-9);
+    assert_near(qpc_rigid_energy(&sim.w.world->rigids[0].inertia, &sim.w.world->pose[0]), before, 1e-9);
+    simulation_end(&sim);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flat_sheet_goes_up_as_p_over_its_density),
+        cmocka_unit_test(what_holds_a_bulged_sheet_takes_p_times_the_area_of_its_rim),
+        cmocka_unit_test(a_soft_block_under_pressure_shrinks_alike),
+        cmocka_unit_test(a_closed_rigid_body_does_not_feel_pressure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
