@@ -51,6 +51,7 @@ typedef struct qpc_alm {
     bool no_memory;                   // for a factor
     qpc_solver_report *report;
     bool general;                     // K of any pattern: `sparse`, else `band`
+    bool stepped;                     // trial holds the multipliers of a Newton step's target, on the set in the factor
     bool refined;                     // R is so large that stationarity needs refinement
     qpc_alm_band band;
     qpc_alm_sparse sparse;

@@ -301,6 +301,10 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         if (!newton(&s, target, first) && !soften(&s)) break;
         first = false;
     }
+    if (options->anytime && report->outcome == QPC_OUTCOME_ITERATION_LIMIT) { // R is small: u is an impulse before phi is at its minimum
+        update_active(&s, false);
+        take_multipliers(&s);
+    }
     memcpy(x, s.x, (size_t)qp->n * sizeof(double));
     report->active = qpc_work_active(qp, lambda);
     return QPC_OK;

@@ -130,8 +130,15 @@ static bool allocate(qpc_alm *s, qpc_arena *arena) {
 static void set_penalty(qpc_alm *s, double rho) {
     for (int32_t i = 0; i < s->qp->m; i++)
         s->R[i] = s->work->kt2[i] > 0 ? rho / s->work->kt2[i] : 0;
-    s->have_factor = false;
+    s->have_factor = s->stepped = false;
     if (!s->general) qpc_alm_band_renew(s);
+}
+
+/// Interrupted on the way: u belongs to no motion, and where R is large it is nowhere near an impulse. The last Newton step's target is
+/// stationary for its own set: its multipliers, those of the wrong sign left out.
+static void take_target(qpc_alm *s) {
+    const qpc_qp *qp = s->qp;
+    for (int32_t i = 0; i < qp->m && s->stepped; i++) s->mu[i] = s->factored[i] && (qp->equality[i] || s->trial[i] > 0) ? s->trial[i] : 0;
 }
 
 /// Where R is large, round-off of the factor shows in K x - b + J_A'u: corrections of x and u together, by the
@@ -196,6 +203,7 @@ static bool minimise(qpc_alm *s, bool warm, int32_t limit) {
             s->trial[i] = s->u[i] + s->R[i] * s->Jd[i];
             same &= !flips(s, i, s->trial[i], s->active[i] != 0);
         }
+        s->stepped = true;
         // A step below round-off ends it as well: nothing along d can be told from noise.
         if (same || curve <= NO_STEP * s->work->scale * s->work->scale) {
             // Multipliers from the same J x - c that made the right-hand side: its round-off, times
@@ -326,7 +334,8 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     bool tangled = s.general || s.band.far_rows > 0; // a factor costs more, and the last set says less
     int32_t probe = work->missed > MANY && tangled ? PROBE_OF_MANY : PROBE;
     bool probed = warm && work->missed > FEW && minimise(&s, true, limit < probe ? limit : probe);
-    if (work->missed > FEW && !probed) {
+    bool spent = options->anytime && report->iterations >= limit;
+    if (work->missed > FEW && !probed && !spent) {
         rho = near != NULL ? RHO_NEAR : work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;
         set_penalty(&s, rho);
         memcpy(x, near != NULL ? near : work->free_dv, (size_t)qp->n * sizeof(double));
@@ -334,6 +343,10 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     for (int32_t outer = 0; outer < OUTER_MOST; outer++) {
         bool done = (probed && outer == 0) || minimise(&s, warm && outer == 0, limit);
         if (s.no_memory) break;
+        if (!done && options->anytime && report->iterations >= limit) {
+            take_target(&s);
+            break;
+        }
         // lambda <- (u)_+
         double runaway = 0;
         for (int32_t i = 0; i < qp->m; i++) {

@@ -26,6 +26,7 @@ enum {
     INTERIOR_STEPS = 15, // factors that interior-point takes
     WARM_STEPS = 4,      // and augmented-lagrangian from a good start
     WARM_NEWTON_MOST = 25,
+    ANYTIME_ENTRIES = 1 << 19, // of K^-1 J' and A of the rows that active-set holds under a limit
     CHAIN = 3, // half bandwidth from which nodes are coupled: below, K is that of single bodies
     PIVOTS_FIRST = 2,   // for each row that active-set is expected to hold, where it comes first,
     PIVOTS_SPARE = 100, // and some more
@@ -54,10 +55,38 @@ static qpc_status factor_for_columns(const qpc_work *work, qpc_error *err) {
     return status;
 }
 
+/// Few enough for active-set to put them all back in a time that is bounded by K alone.
+static bool few_rows(const qpc_work *work, const double *lambda) {
+    int64_t rows = 0;
+    for (int32_t i = 0; i < work->qp->m; i++) rows += lambda[i] != 0;
+    if (rows < work->missed) rows = work->missed;
+    return rows * (rows + work->qp->n) <= ANYTIME_ENTRIES;
+}
+
+/// Where iterations may run out, active-set comes first: each of its changes is a better point of the dual, rows of the warm start cost
+/// none, and the next step goes on where it was interrupted. augmented-lagrangian is nowhere until a stage of it is done (T43).
+static qpc_status run_anytime(const qpc_work *work, const qpc_solver_options *options, double *x, double *lambda, double *r, double *z,
+                              qpc_solver_report *report, bool *ret_done, qpc_error *err) {
+    qpc_status st = factor_for_columns(work, err);
+    if (st == QPC_OK) st = qpc_active_set_run(work, options, NULL, x, lambda, report, err);
+    *ret_done = st != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE || report->iterations + 2 > options->max_iterations;
+    if (*ret_done) return st;
+    qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
+    *ret_done = report->outcome == QPC_OUTCOME_OPTIMAL && shortfall(&residuals, options) <= 1;
+    if (!*ret_done) *report = (qpc_solver_report){.iterations = report->iterations, .rebuilds = report->rebuilds};
+    return QPC_OK;
+}
+
 /// K in a band: augmented-lagrangian, then active-set from the multipliers reached.
 static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *options, double *x,
                              double *lambda, double *r, double *z, qpc_solver_report *report,
                              qpc_error *err) {
+    bool enough = options->max_iterations >= AUTO_NEWTON_STEPS + work->qp->m / 8; // nothing is interrupted, and nothing else than without
+    if (options->anytime && !enough && few_rows(work, lambda)) {
+        bool done = false;
+        qpc_status st = run_anytime(work, options, x, lambda, r, z, report, &done, err);
+        if (st != QPC_OK || done) return st;
+    }
     size_t n = (size_t)work->qp->n, m = (size_t)work->qp->m;
     double *first_x = qpc_arena_array(work->arena, n, sizeof *first_x);
     double *first_lambda = qpc_arena_array(work->arena, m, sizeof *first_lambda);

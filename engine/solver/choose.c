@@ -97,6 +97,15 @@ static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_s
         break;
     }
     if (status != QPC_OK) goto out;
+    if (options->anytime && local.outcome == QPC_OUTCOME_ITERATION_LIMIT && qp->sys->factored) {
+        double *start = qpc_arena_array(arena, 2 * m, sizeof *start);
+        if (start == NULL) {
+            status = QPC_SOLVER_MEMORY(err, &work);
+            goto out;
+        }
+        for (size_t i = 0; i < m; i++) start[i] = (qp->equality[i] || lambda[i] > 0) && work.kt2[i] > 0 ? lambda[i] : 0;
+        qpc_work_best_between(&work, start, x, l, r, start + m);
+    }
 finish:
     for (size_t i = 0; i < n; i++) {
         if (isfinite(x[i])) continue;

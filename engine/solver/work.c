@@ -140,6 +140,32 @@ bool qpc_work_accepts(const qpc_residuals *residuals, const qpc_solver_options *
            residuals->comp <= margin * 1e-12;
 }
 
+/// x = K^-1 (b - J'lambda).
+static void motion_of(const qpc_work *work, const double *lambda, double *load, double *x) {
+    const qpc_qp *qp = work->qp;
+    for (int32_t i = 0; i < qp->n; i++) load[i] = qp->b[i];
+    for (int32_t i = 0; i < qp->m; i++)
+        if (lambda[i] != 0) qpc_row_add(qp, i, -lambda[i], load);
+    qpc_linsys_solve(qp->sys, load, x);
+}
+
+void qpc_work_best_between(const qpc_work *work, const double *start, double *x, double *lambda, double *r, double *rows) {
+    const qpc_qp *qp = work->qp;
+    // q(l) = -1/2 (b - J'l)'K^-1 (b - J'l) - c'l has the gradient J x(l) - c, which is linear along the way: two of its slopes tell the top.
+    double low = 0, high = 0;
+    motion_of(work, start, r, x);
+    for (int32_t i = 0; i < qp->m; i++) {
+        rows[i] = lambda[i] - start[i];
+        low += rows[i] * (qpc_row_dot(qp, i, x) - qp->c[i]);
+    }
+    motion_of(work, lambda, r, x);
+    for (int32_t i = 0; i < qp->m; i++) high += rows[i] * (qpc_row_dot(qp, i, x) - qp->c[i]);
+    if (high >= 0) return; // it rises all the way
+    double part = low > 0 ? low / (low - high) : 0;
+    for (int32_t i = 0; i < qp->m; i++) lambda[i] = part > 0 ? start[i] + part * rows[i] : start[i];
+    motion_of(work, lambda, r, x);
+}
+
 int32_t qpc_work_active(const qpc_qp *qp, const double *lambda) {
     int32_t active = 0;
     for (int32_t i = 0; i < qp->m; i++) active += qp->equality[i] || lambda[i] > 0;

@@ -55,6 +55,9 @@ qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const do
 /// The acceptance rule of a step's QP; margin < 1 asks for more than the options do.
 bool qpc_work_accepts(const qpc_residuals *residuals, const qpc_solver_options *options,
                       double margin);
+/// Of an engine out of iterations: x and lambda (m, in and out) become the motion and the impulses with the largest dual objective
+/// between `start` (m) and lambda (T43). r (n), rows (m): scratch. K is factored.
+void qpc_work_best_between(const qpc_work *work, const double *start, double *x, double *lambda, double *r, double *rows);
 /// Rows with lambda > 0, plus equalities.
 int32_t qpc_work_active(const qpc_qp *qp, const double *lambda);
 

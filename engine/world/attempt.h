@@ -7,6 +7,7 @@
 ///   giveway.c     strain limits that contradict what is driven
 ///   press.c       driven bodies that press harder than the world can follow
 ///   windup.c      how a step out of budget ends
+///   sweeps.c      steps out of budget whose QP is not solved, and small
 ///   settle.c      steps out of budget that would collide
 ///   slowdown.c    steps out of budget that gain energy
 ///   energy.c      work, reactions and the energy test of a try
@@ -193,11 +194,22 @@ void qpc_step_bound_work(qpc_world *w, double h, double *contact);
 void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
 
 // ---- windup.c ----
+/// dv of pins: to the velocity that they have in the motion.
+void qpc_step_order_pins(qpc_world *w);
 /// A step out of budget has the best iterate that there was: settled where it would collide, slowed down where it gains, and what
 /// drives gives way where that is not enough. t->impact: the rest is for the fail-safe.
 qpc_status qpc_step_wind_up(qpc_world *w, qpc_trial *t, qpc_error *err);
 
+// ---- sweeps.c ----
+/// The rows that stand are few enough for sweeps with K.
+bool qpc_sweeps_pay(const qpc_world *w);
+/// Bounded sweeps with K from the impulses of the rows that stand, which they improve; w->dv is the motion of these then.
+qpc_status qpc_step_sweep(qpc_world *w, double h, qpc_error *err);
+
 // ---- settle.c ----
+/// A step out of budget goes on by bounded sweeps with K, from its best iterate and with what it hits, where rows are few: with what
+/// drives as it was in the QP. t says how that went; else nothing changes.
+qpc_status qpc_step_go_on(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// A step out of budget that would collide: what approaches is stopped, by the masses alone; what is still hit goes on
 /// together or stands with what it hits. t says how that went.
 qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err);

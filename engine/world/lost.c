@@ -1,4 +1,4 @@
-/// Contacts that a prediction leaves behind (T43).
+/// Contacts that a prediction leaves behind (T44).
 ///
 /// A cable that slides over a body of radius R goes straight on by v h when a motion is predicted, and is (v h)^2 / R above the
 /// surface then. Where that is more than rows reach, contacts that go on all the same have none. Such a motion is one for

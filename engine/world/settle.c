@@ -1,13 +1,14 @@
 /// A step out of budget whose best iterate would collide: it is settled, so that it need not stand still.
 ///
+///   go on   sweeps with K from the best iterate, where rows are few (sweeps.c): they solve on, and change nothing else
 ///   stop    sweeps of projected Gauss-Seidel over the rows and hits, with the masses (and inertia) alone in the place of K: what
 ///           approaches is stopped, friction within its cone
 ///   join    what is still hit: free nodes that hit each other go on together, by their mean velocity, and stand with
 ///           what is static or driven; more and more of them, until nothing is hit
 ///
-/// Either takes energy out of the relative motion and leaves momentum as it is; energy test and fail-safe judge the rest.
+/// The latter two take energy out of the relative motion and leave momentum as it is; energy test and fail-safe judge the rest.
 /// All of it is a fixed number of sweeps and tests, none of which counts in the budget: it is no QP that is solved. The
-/// impulses are where the next step goes on from. Runs on the worker in the world.
+/// next step goes on from the impulses of the solvers and of sweeps with K. Runs on the worker in the world.
 #include "engine/world/attempt.h"
 
 #include <string.h>
@@ -33,6 +34,7 @@ static qpc_status free_motion(qpc_world *w, qpc_error *err) {
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = 0.0;
     qpc_step_drop_friction(w);
     qpc_linsys_solve(&w->sys, w->b, w->dv);
+    qpc_step_order_pins(w); // b has them as they were before they were held back
     return QPC_OK;
 }
 
@@ -172,18 +174,26 @@ static qpc_status renew(qpc_world *w, qpc_trial *t, qpc_error *err) {
     return st == QPC_OK && rubs ? qpc_step_make_friction(w, t->h, &unused, err) : st;
 }
 
-static qpc_status stop(qpc_world *w, qpc_trial *t, qpc_error *err) {
+static qpc_status sweep_by_masses(qpc_world *w, qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    settling s;
+    double *least = qpc_arena_array(&w->arena, (size_t)w->rows.m, sizeof *least);
+    if (least == NULL || !prepare(w, &s)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to settle %d rows", w->rows.m);
+    for (int32_t i = 0; i < w->rows.m; i++) least[i] = w->rows.lambda[i] > 0.0 ? w->rows.lambda[i] : 0.0;
+    for (int32_t n = 0; n < SWEEPS; n++) sweep(w, &s, least, (n & 1) != 0);
+    qpc_arena_rewind(&w->arena, mark);
+    return QPC_OK;
+}
+
+/// whole: by K, as long as that pays; else by the masses.
+static qpc_status stop(qpc_world *w, qpc_trial *t, bool whole, qpc_error *err) {
     for (int32_t pass = 0; pass < PASSES; pass++) {
-        qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
-        settling s;
         int32_t added = 0;
-        double *least = qpc_arena_array(&w->arena, (size_t)w->rows.m, sizeof *least);
-        if (least == NULL || !prepare(w, &s)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to settle %d rows", w->rows.m);
-        for (int32_t i = 0; i < w->rows.m; i++) least[i] = w->rows.lambda[i] > 0.0 ? w->rows.lambda[i] : 0.0;
-        for (int32_t n = 0; n < SWEEPS; n++) sweep(w, &s, least, (n & 1) != 0);
-        qpc_arena_rewind(&w->arena, mark);
+        if (whole && !qpc_sweeps_pay(w)) return QPC_OK;
+        qpc_status st = whole ? qpc_step_sweep(w, t->h, err) : sweep_by_masses(w, err);
+        if (st != QPC_OK) return st;
         qpc_step_place_end(w, t->h, w->dv);
-        qpc_status st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
+        st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
         if (st != QPC_OK || w->probe.count == 0) return st;
         if ((st = qpc_step_add_hits(w, t, &added, err)) != QPC_OK || added == 0) return st;
         if (t->renew && (st = renew(w, t, err)) != QPC_OK) return st;
@@ -266,20 +276,79 @@ static qpc_status join(qpc_world *w, qpc_trial *t, qpc_error *err) {
     return st;
 }
 
-qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
-    qpc_status st = t->absurd ? free_motion(w, err) : QPC_OK;
-    if (st == QPC_OK) st = stop(w, t, err);
-    if (st == QPC_OK && w->rubs) st = qpc_step_keep_friction(w, err);
-    if (st == QPC_OK) st = qpc_step_keep_warm(w, t->h, err);
-    if (st == QPC_OK) st = join(w, t, err);
-    qpc_lap(&since, &w->report->ns_solve);
-    if (st != QPC_OK) return st;
+// ---- the warm start of the next step ----
+
+typedef struct solved { // what the solvers came to
+    uint64_t *key;
+    double *lambda, h;
+    qpc_kept_friction *kept;
+    int32_t count, kept_count;
+} solved;
+
+static bool copy_solved(qpc_world *w, solved *s) {
+    *s = (solved){.h = w->warm_h, .count = w->warm_count, .kept_count = w->kept.count};
+    s->key = qpc_arena_array(&w->arena, (size_t)s->count, sizeof *s->key);
+    s->lambda = qpc_arena_array(&w->arena, (size_t)s->count, sizeof *s->lambda);
+    s->kept = qpc_arena_array(&w->arena, (size_t)s->kept_count, sizeof *s->kept);
+    if (s->key == NULL || s->lambda == NULL || s->kept == NULL) return false;
+    if (s->count > 0) memcpy(s->key, w->warm_key, (size_t)s->count * sizeof *s->key);
+    if (s->count > 0) memcpy(s->lambda, w->warm_lambda, (size_t)s->count * sizeof *s->lambda);
+    if (s->kept_count > 0) memcpy(s->kept, w->kept.data, (size_t)s->kept_count * sizeof *s->kept);
+    return true;
+}
+
+static void put_back(qpc_world *w, const solved *s) { // the arrays only grow
+    if (s->count > 0) memcpy(w->warm_key, s->key, (size_t)s->count * sizeof *s->key);
+    if (s->count > 0) memcpy(w->warm_lambda, s->lambda, (size_t)s->count * sizeof *s->lambda);
+    if (s->kept_count > 0) memcpy(w->kept.data, s->kept, (size_t)s->kept_count * sizeof *s->kept);
+    w->warm_count = s->count;
+    w->kept.count = s->kept_count;
+    w->warm_h = s->h;
+}
+
+/// The impulses that the next step goes on from: of rigid bodies alone K is M, and those of the sweeps are further. Else they belong to
+/// other bodies than there are: a light node that is pulled over an obstacle stops by a thousandth of what holds what pulls it.
+static qpc_status keep_impulses(qpc_world *w, const qpc_trial *t, const solved *s, qpc_error *err) {
+    if (w->free_count > 0) {
+        put_back(w, s);
+        return QPC_OK;
+    }
+    qpc_status st = w->rubs ? qpc_step_keep_friction(w, err) : QPC_OK;
+    return st == QPC_OK ? qpc_step_keep_warm(w, t->h, err) : st;
+}
+
+static void judge(qpc_world *w, qpc_trial *t) {
     t->impact = w->probe.count > 0;
     t->limited = true;
     if (w->rubs && w->solver.friction != QPC_FRICTION_OFF) w->rub.unmet = true; // the certificate may say that it is met
     qpc_trial_test_energy(w, t);
     t->absurd = qpc_trial_is_absurd(w, t);
     t->given = qpc_step_given(w, t->h);
-    return QPC_OK;
+}
+
+qpc_status qpc_step_go_on(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    // Sheets that are pressed have no impulses to go on to: they would be thrown out.
+    if (w->solver.position_based || (w->rub.contradicts && qpc_has_cloth(w)) || !qpc_sweeps_pay(w)) return QPC_OK;
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    qpc_status st = t->absurd ? free_motion(w, err) : QPC_OK;
+    if (st == QPC_OK) st = stop(w, t, true, err);
+    if (st == QPC_OK) st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
+    if (st == QPC_OK && w->rubs) st = qpc_step_keep_friction(w, err);
+    if (st == QPC_OK) st = qpc_step_keep_warm(w, t->h, err);
+    if (st == QPC_OK) judge(w, t);
+    qpc_lap(&since, &w->report->ns_solve);
+    return st;
+}
+
+qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
+    solved s;
+    if (!copy_solved(w, &s)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", w->warm_count);
+    qpc_status st = t->absurd ? free_motion(w, err) : QPC_OK;
+    if (st == QPC_OK) st = stop(w, t, false, err);
+    if (st == QPC_OK) st = keep_impulses(w, t, &s, err);
+    if (st == QPC_OK) st = join(w, t, err);
+    if (st == QPC_OK) judge(w, t);
+    qpc_lap(&since, &w->report->ns_solve);
+    return st;
 }

@@ -47,6 +47,7 @@ static qpc_status solve_rows(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, c
     int32_t left = qpc_step_budget_left(w);
     *ret_out = left == 0;
     if (left == 0) return QPC_OK;
+    o.anytime = left < INT32_MAX;
     if (left < INT32_MAX && (o.max_iterations == 0 || left < o.max_iterations)) o.max_iterations = left;
     qpc_status st = qpc_solve(id, qp, &o, &w->arena, dv, w->rows.lambda, report, err);
     if (st == QPC_OK) count_solve(w->report, report);

@@ -33,16 +33,20 @@ static bool keep(qpc_world *w, const qpc_trial *t, iterate *it) {
     return true;
 }
 
+void qpc_step_order_pins(qpc_world *w) {
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        int32_t node = w->pins[i].node;
+        v3_store(w->dv + 3 * node, v3_sub(v3_load(w->v_frame + 3 * node), v3_load(w->v + 3 * node)));
+    }
+}
+
 /// The iterate again, with what drives held back as it is by now.
 static qpc_status take_back(qpc_world *w, qpc_trial *t, const iterate *it, qpc_error *err) {
     memcpy(w->dv, it->dv, 3 * (size_t)w->block_count * sizeof(double));
     for (int32_t i = 0; i < w->rows.m; i++) w->rows.lambda[i] = i < it->rows ? it->lambda[i] : 0.0;
     for (int32_t r = 0; r < 2 * w->rub.row.count; r++) w->rub.beta.data[r] = r < 2 * it->rubs ? it->beta[r] : 0.0;
     qpc_motion_prepare(w, t->h, t->left);
-    for (int32_t i = 0; i < w->pin_count; i++) {
-        int32_t node = w->pins[i].node;
-        v3_store(w->dv + 3 * node, v3_sub(v3_load(w->v_frame + 3 * node), v3_load(w->v + 3 * node)));
-    }
+    qpc_step_order_pins(w);
     qpc_step_place_end(w, t->h, w->dv);
     qpc_trial_test_energy(w, t);
     t->absurd = it->absurd;
@@ -89,11 +93,12 @@ static qpc_status find_pressed(qpc_world *w, bool *ret_any, qpc_error *err) {
 }
 
 qpc_status qpc_step_wind_up(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    iterate it;
+    iterate it = {0};
     bool is_free = false, pressed = false;
     int32_t count = 0;
-    if (!keep(w, t, &it)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory to end a step out of budget");
-    qpc_status st = mend(w, t, &is_free, err);
+    qpc_status st = t->impact || t->limited ? qpc_step_go_on(w, t, err) : QPC_OK;
+    if (st == QPC_OK && !keep(w, t, &it)) st = qpc_fail(err, QPC_ERR_MEMORY, "no memory to end a step out of budget");
+    if (st == QPC_OK) st = mend(w, t, &is_free, err);
     for (int32_t round = first_round(w); st == QPC_OK && round < QPC_HOLD_ROUNDS; round++) {
         if (is_free && ((st = find_pressed(w, &pressed, err)) != QPC_OK || !pressed)) break;
         if (is_free && round > 1) break; // pins go on

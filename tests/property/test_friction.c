@@ -254,7 +254,7 @@ static void a_capstan_slips_at_its_ratio(void **state) {
     simulation_end(&sim);
 }
 
-/// 10 kg against 1 kg on a cable that runs already, by three and more facets of 3.3 mm a step of 5 ms: T43.
+/// 10 kg against 1 kg on a cable that runs already, by three and more facets of 3.3 mm a step of 5 ms: T44.
 static void a_capstan_that_runs_slips_at_its_ratio(void **state) {
     (void)state;
     const double speed[] = {2, 3};
@@ -399,16 +399,16 @@ static void bouncing_and_rubbing_gain_nothing(void **state) {
 }
 
 /// A sheet on a floor, gravity tilted by so many degrees; mu 0.5 (26.565 degrees).
-static void slide(simulation *sim, const char *mode, int budget, double degrees, int steps, int64_t *ret_missed) {
+static void slide(simulation *sim, const char *mode, int budget, int side, double degrees, int steps, int64_t *ret_missed) {
     char text[1024];
     double a = degrees * 3.14159265358979323846 / 180;
     (void)snprintf(text, sizeof text,
                    "{'dt': 0.005, 'gravity': [%.17g, %.17g, 0], 'contacts': {'friction': 0.5},"
                    "'solver': {'friction': '%s', 'budget': %d}, 'bodies': ["
                    "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 8, 'depth': 8}}},"
-                   "{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid', 'columns': 12, 'rows': 12, 'width': 0.5}}, 'mass': 0.1,"
+                   "{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid', 'columns': %d, 'rows': %d, 'width': 0.5}}, 'mass': 0.1,"
                    "'membrane_stiffness': 1000, 'radius': 0.006, 'position': [0, 0.006003, 0]}]}",
-                   9.81 * sin(a), -9.81 * cos(a), mode, budget);
+                   9.81 * sin(a), -9.81 * cos(a), mode, budget, side, side);
     simulation_start(sim, text);
     *ret_missed = 0;
     for (int k = 0; k < steps; k++) {
@@ -425,7 +425,7 @@ static void sticking_and_sliding_are_counted_by_the_motion(void **state) {
         for (int way = 0; way < 3; way++) {
             simulation sim;
             int64_t missed;
-            slide(&sim, modes[m], 0, 25.565 + (way == 2 ? 9.435 : 2 * way), 40, &missed);
+            slide(&sim, modes[m], 0, 12, 25.565 + (way == 2 ? 9.435 : 2 * way), 40, &missed);
             assert_int_equal(missed, 0);
             assert_int_equal(sim.report.sticking, way == 0 ? 144 : 0);
             assert_int_equal(sim.report.sliding, way == 0 ? 0 : 144);
@@ -438,12 +438,12 @@ static void friction_is_missed_where_the_motion_misses_it(void **state) {
     (void)state;
     simulation sim;
     int64_t missed;
-    slide(&sim, "staggered", 10, 25.565, 60, &missed);
+    slide(&sim, "staggered", 10, 12, 25.565, 60, &missed);
     assert_true(missed <= 5); // the landing
     assert_int_equal(sim.report.friction_missed, 0);
     assert_true(sim.report.friction_natural < 1e-7);
     simulation_end(&sim);
-    slide(&sim, "exact", 1, 35, 60, &missed);
+    slide(&sim, "exact", 1, 16, 35, 20, &missed); // too many contacts for sweeps with K, which meet it with 144
     assert_true(missed > 0);
     simulation_end(&sim);
 }

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { NODES = 60, N = 3 * NODES, ROWS = 160, ENTRIES = 12 };
 
@@ -251,6 +252,47 @@ static void what_doubles_cannot_carry_is_reported_honestly(void **state) {
     assert_true(missed <= 20);
 }
 
+/// -1/2 (b - J'l)'K^-1 (b - J'l) - c'l; x (N): K^-1 (b - J'l).
+static double dual_objective(const double *l, double *x) {
+    double load[N], sum = 0;
+    memcpy(load, q.b, sizeof load);
+    for (int32_t i = 0; i < q.qp.m; i++) {
+        for (int32_t e = q.row_start[i]; e < q.row_start[i + 1]; e++) load[q.column[e]] -= l[i] * q.value[e];
+        sum -= q.c[i] * l[i];
+    }
+    qpc_linsys_solve(&q.K, load, x);
+    for (int32_t i = 0; i < N; i++) sum -= 0.5 * load[i] * x[i];
+    return sum;
+}
+
+/// T43: a motion of its impulses, whose dual objective is no less than that of the warm start; so solves of two iterations each, one
+/// after the other, come nearer and nearer.
+static void what_is_interrupted_never_falls_behind_its_warm_start(void **state) {
+    (void)state;
+    static const qpc_solver_id ids[] = {QPC_SOLVER_AUTO, QPC_SOLVER_ACTIVE_SET, QPC_SOLVER_AUGMENTED_LAGRANGIAN, QPC_SOLVER_INTERIOR_POINT};
+    for (int32_t turn = 0; turn < 40; turn++) {
+        double x[N], y[N], l[ROWS] = {0};
+        qpc_certificate c;
+        qpc_solver_options options = qpc_solver_options_default();
+        qpc_solver_id id = ids[turn % 4];
+        options.anytime = true;
+        make((uint64_t)(9000 + turn), turn / 4 % 2 ? 1e4 : 1.38e6, 1, 1e-3, false);
+        double before = dual_objective(l, y), first = before;
+        for (int32_t part = 0; part < 6; part++) {
+            options.max_iterations = 2;
+            qpc_solver_report report = solve(id, &options, x, l, &c);
+            double after = dual_objective(l, y);
+            assert_true(report.iterations <= 2);
+            assert_near(c.dual, 0, 0);
+            if (!(distance(x, y, c.scale) <= 1e-7) || !(after >= before - 1e-9 * fabs(before)))
+                fail_msg("turn %d, %s: off by %g, from %.12g to %.12g", turn, qpc_solver_name(id), distance(x, y, c.scale), before, after);
+            before = after;
+        }
+        if (id != QPC_SOLVER_INTERIOR_POINT) assert_true(before > first);
+        qpc_arena_reset(&arena);
+    }
+}
+
 static int teardown(void **state) {
     (void)state;
     qpc_linsys_fini(&q.K);
@@ -262,6 +304,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_engines_agree),
         cmocka_unit_test(steps_are_accepted_at_high_stiffness),
+        cmocka_unit_test(what_is_interrupted_never_falls_behind_its_warm_start),
         cmocka_unit_test(what_doubles_cannot_carry_is_reported_honestly),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
