@@ -36,8 +36,10 @@ typedef struct friction_job {
     qpc_friction_set set;
     double *dv, *lambda, *beta; // the iterate
     double *rhs;                // (n)
-    qpc_solver_report report;
+    qpc_solver_report report, alone; // alone: of the rows without friction, its outcome
     qpc_friction_report found;
+    double *alone_dv, *alone_lambda;
+    bool asked; // the rows have been solved alone
 } friction_job;
 
 static bool all_finite(const double *v, size_t n) {
@@ -297,38 +299,47 @@ static bool any_push(const friction_job *job) {
     return false;
 }
 
+/// Whether the rows contradict, by a solve of them alone; that is done once.
+static qpc_status ask(void *context, bool *ret_contradict, qpc_error *err) {
+    friction_job *job = context;
+    const qpc_qp *qp = job->qp;
+    qpc_status status = QPC_OK;
+    if (!job->asked) {
+        memset(job->alone_lambda, 0, (size_t)qp->m * sizeof *job->alone_lambda);
+        qpc_solver_options options = options_left(job);
+        status = qpc_solve(job->id, qp, &options, job->arena, job->alone_dv, job->alone_lambda, &job->alone, err);
+        job->asked = true;
+        job->report.iterations += job->alone.iterations;
+        job->report.adds += job->alone.adds;
+        job->report.drops += job->alone.drops;
+    }
+    *ret_contradict = status == QPC_OK && job->alone.outcome == QPC_OUTCOME_INFEASIBLE;
+    return status;
+}
+
 /// The rows may contradict where the law was missed: only a solve of the rows alone tells.
 static qpc_status alone(friction_job *job, bool warm, qpc_error *err) {
     const qpc_qp *qp = job->qp;
     if (job->found.natural <= job->tolerance || !warm || left(job) < 1) return QPC_OK;
-    double *dv = qpc_arena_array(job->arena, (size_t)qp->n, sizeof *dv);
-    double *lambda = qpc_arena_array(job->arena, (size_t)qp->m, sizeof *lambda);
-    if (dv == NULL || lambda == NULL)
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    memset(lambda, 0, (size_t)qp->m * sizeof *lambda);
-    qpc_solver_report alone = {0};
-    qpc_solver_options options = options_left(job);
-    qpc_status status = qpc_solve(job->id, qp, &options, job->arena, dv, lambda, &alone, err);
-    int32_t spent = job->report.iterations + alone.iterations;
-    job->report.iterations = spent;
-    job->report.adds += alone.adds;
-    job->report.drops += alone.drops;
-    if (status != QPC_OK || alone.outcome != QPC_OUTCOME_INFEASIBLE) return status;
+    bool contradict;
+    qpc_status status = ask(job, &contradict, err);
+    if (status != QPC_OK || !contradict) return status;
+    qpc_solver_report alone = job->alone;
+    alone.iterations = job->report.iterations;
     alone.adds = job->report.adds;
     alone.drops = job->report.drops;
-    memcpy(job->dv, dv, (size_t)qp->n * sizeof *dv);
-    memcpy(job->lambda, lambda, (size_t)qp->m * sizeof *lambda);
+    memcpy(job->dv, job->alone_dv, (size_t)qp->n * sizeof *job->dv);
+    memcpy(job->lambda, job->alone_lambda, (size_t)qp->m * sizeof *job->lambda);
     memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
     job->report = alone;
-    job->report.iterations = spent;
     return QPC_OK;
 }
 
 /// Where K is banded: in time linear in the unknowns.
-static qpc_status chain(friction_job *job, qpc_error *err) {
+static qpc_status chain(friction_job *job, const qpc_friction_doubt *doubt, qpc_error *err) {
     int32_t most = job->most > 0 && job->most < CHAIN_STEPS ? job->most : CHAIN_STEPS;
     if (left(job) < most) most = left(job);
-    qpc_status status = qpc_friction_chain_solve(job->qp, job->friction, job->tolerance, most, job->arena,
+    qpc_status status = qpc_friction_chain_solve(job->qp, job->friction, job->tolerance, most, doubt, job->arena,
                                                  job->dv, job->lambda, job->beta, &job->found, err);
     job->found.iterations = job->found.newton;
     return status;
@@ -342,11 +353,11 @@ static int64_t pushing(const friction_job *job) {
 }
 
 /// Where K has any pattern: in memory linear in the rows.
-static qpc_status sparse(friction_job *job, const double *start, qpc_error *err) {
+static qpc_status sparse(friction_job *job, const qpc_friction_doubt *doubt, const double *start, qpc_error *err) {
     int32_t most = job->most > 0 && job->most < SPARSE_STEPS ? job->most : SPARSE_STEPS;
     if (left(job) < most) most = left(job);
-    qpc_status status = qpc_friction_sparse_solve(job->qp, job->friction, job->tolerance, most, start, job->arena, job->dv,
-                                                  job->lambda, job->beta, &job->report, &job->found, err);
+    qpc_status status = qpc_friction_sparse_solve(job->qp, job->friction, job->tolerance, most, start, doubt, job->arena,
+                                                  job->dv, job->lambda, job->beta, &job->report, &job->found, err);
     job->found.iterations = job->found.newton;
     return status;
 }
@@ -389,8 +400,13 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
     if (status == QPC_OK && !warm) status = solve_without(job, err);
     if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
     if (banded || meshed) {
-        status = banded ? chain(job, err) : sparse(job, warm ? job->options->start : job->dv, err);
+        // A bound on all iterations leaves nothing for that before the end.
+        qpc_friction_doubt asking = {ask, job}, *doubt = warm && job->total <= 0 ? &asking : NULL;
+        status = banded ? chain(job, doubt, err) : sparse(job, doubt, warm ? job->options->start : job->dv, err);
         if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
+        bool contradict = false;
+        if (doubt != NULL) status = ask(job, &contradict, err);
+        if (status != QPC_OK || contradict) return status == QPC_OK ? alone(job, warm, err) : status;
         job->after = true;
     }
     bool bounded = meshed || job->most > 0, large = pushing(job) > DENSE_AFTER;
@@ -416,7 +432,10 @@ static bool prepare(friction_job *job, const double *lambda, const double *beta)
     job->rhs = qpc_arena_array(job->arena, n, sizeof *job->rhs);
     job->lambda = qpc_arena_array(job->arena, m, sizeof *job->lambda);
     job->beta = qpc_arena_array(job->arena, t, sizeof *job->beta);
-    if (job->dv == NULL || job->rhs == NULL || job->lambda == NULL || job->beta == NULL)
+    job->alone_dv = qpc_arena_array(job->arena, n, sizeof *job->alone_dv);
+    job->alone_lambda = qpc_arena_array(job->arena, m, sizeof *job->alone_lambda);
+    if (job->dv == NULL || job->rhs == NULL || job->lambda == NULL || job->beta == NULL ||
+        job->alone_dv == NULL || job->alone_lambda == NULL)
         return false;
     memset(job->dv, 0, n * sizeof *job->dv);
     for (size_t i = 0; i < m; i++)

@@ -43,6 +43,13 @@ static inline qpc_friction_turn qpc_friction_turn_of(double mu, const double *z)
                                mu * (z[0] + mu * t) * one * one / t};
 }
 
+/// Asked once, of a problem that is still far from solved where most have come near: do its rows contradict? Then no law of
+/// friction has a solution and the rest would be in vain. NULL: not asked. QPC_OK or why it could not be told.
+typedef struct qpc_friction_doubt {
+    qpc_status (*contradict)(void *context, bool *ret, qpc_error *err);
+    void *context;
+} qpc_friction_doubt;
+
 /// Every row, with its tangents, has its columns in the room there is.
 bool qpc_friction_blocks_fit(const qpc_qp *qp, const qpc_friction *friction);
 /// Number of each row's contact, or -1, into contact_of (m).

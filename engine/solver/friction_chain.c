@@ -26,7 +26,8 @@ enum {
     OUTERS = 100,
     PATIENCE = 1,        // outers that go on beyond the tolerance
     DESCENTS = 30,       // steps on one augmented Lagrangian
-    HOPELESS = 100,      // steps after which it should be near
+    DOUBTFUL = 30,       // steps after which it should be near, or the rows may contradict,
+    HOPELESS = 100,      // and after which it is given up
     FEW = 3,             // up to which R rises
     MANY = 7,            // from which on it falls
 };
@@ -273,7 +274,7 @@ static qpc_status set_up(qpc_chain *c, const double *lambda, const double *beta,
 }
 
 qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *friction, double tolerance, int32_t most,
-                                    qpc_arena *arena, double *dv, double *lambda, double *beta,
+                                    const qpc_friction_doubt *doubt, qpc_arena *arena, double *dv, double *lambda, double *beta,
                                     qpc_friction_report *found, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_chain c = {.qp = qp, .friction = friction, .arena = arena};
@@ -281,14 +282,19 @@ qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *fricti
     qpc_friction rub;
     double R = R_FIRST;
     int32_t steps = 0;
+    bool asked = doubt == NULL, vain = false;
     double *scratch = qpc_arena_array(arena, 2 * (size_t)qp->n, sizeof *scratch);
     qpc_status st = scratch == NULL ? qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m) : QPC_OK;
     if (st == QPC_OK) st = shrink(&c, &small, &rub, err);
     if (st == QPC_OK) st = set_up(&c, lambda, beta, err);
-    for (int32_t i = 0, good = 0; i < OUTERS && st == QPC_OK && steps < most && !c.no_memory; i++) {
+    for (int32_t i = 0, good = 0; i < OUTERS && st == QPC_OK && !vain && steps < most && !c.no_memory; i++) {
         if (c.best <= FINE * scale_of(&c) || polish(&c, R, tolerance, most, &steps)) break;
         if (c.best <= tolerance * scale_of(&c) && ++good > PATIENCE) break;
-        if (steps >= HOPELESS && c.best > FAR_OFF * scale_of(&c)) break; // rows that contradict, as a rule
+        if (steps >= HOPELESS && c.best > FAR_OFF * scale_of(&c)) break;
+        if (!asked && steps >= DOUBTFUL && c.best > FAR_OFF * scale_of(&c)) {
+            asked = true;
+            if ((st = doubt->contradict(doubt->context, &vain, err)) != QPC_OK || vain) continue;
+        }
         if (steps < most && !c.no_memory) outer(&c, &R, most, &steps);
     }
     if (st == QPC_OK && c.no_memory) st = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);

@@ -12,9 +12,9 @@
 bool qpc_friction_chain_pays(const qpc_qp *qp, const qpc_friction *friction);
 
 /// lambda (m), beta (2 count): warm start in, best iterate out; dv (n) its motion. At most `most` Newton steps, added to
-/// found->newton; found: residuals and counts. K is factored. QPC_ERR_MEMORY, QPC_ERR_NUMERIC.
+/// found->newton; found: residuals and counts; ends early where `doubt` says so. K is factored. QPC_ERR_MEMORY, QPC_ERR_NUMERIC.
 qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *friction, double tolerance, int32_t most,
-                                    qpc_arena *arena, double *dv, double *lambda, double *beta,
+                                    const qpc_friction_doubt *doubt, qpc_arena *arena, double *dv, double *lambda, double *beta,
                                     qpc_friction_report *found, qpc_error *err);
 
 // ---- what the two files share ----

@@ -360,11 +360,14 @@ static int32_t far_steps(const qpc_sheet *s) {
 
 /// By turns: the augmented Lagrangian comes near from afar, Newton ends what it goes round in. What that leaves nearly solved is
 /// as good as it gets: contacts that leave each other next to no room have impulses without bound, and residuals fall no further.
-static qpc_status approach(qpc_sheet *s, course *c, int32_t most, int32_t *steps, qpc_error *err) {
+static qpc_status approach(qpc_sheet *s, course *c, const qpc_friction_doubt *doubt, int32_t most, int32_t *steps, qpc_error *err) {
+    bool vain = false;
     for (int32_t turn = 0; turn < TURNS && *steps < most; turn++) {
         int32_t far = *steps + far_steps(s);
         qpc_status st = iterate(s, c, far < most ? far : most, steps, err);
         if (st != QPC_OK || c->norm + c->doubt <= c->tolerance * c->scale || *steps >= most) return st;
+        if (turn == 0 && doubt != NULL && c->norm > FAR_OFF * c->scale) st = doubt->contradict(doubt->context, &vain, err);
+        if (st != QPC_OK || vain) return st;
         int32_t near = most - *steps < NEAR_STEPS ? most - *steps : NEAR_STEPS;
         if ((st = qpc_sheet_newton(s, AIM * c->tolerance * c->scale, near, steps, err)) != QPC_OK) return st;
         (void)look(s, c);
@@ -381,7 +384,8 @@ static qpc_status approach(qpc_sheet *s, course *c, int32_t most, int32_t *steps
 }
 
 qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *friction, double tolerance, int32_t most,
-                                     const double *start, qpc_arena *arena, double *dv, double *lambda, double *beta,
+                                     const double *start, const qpc_friction_doubt *doubt, qpc_arena *arena, double *dv,
+                                     double *lambda, double *beta,
                                      qpc_solver_report *report, qpc_friction_report *found, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_sheet s = {.qp = qp, .friction = friction, .arena = arena};
@@ -389,7 +393,7 @@ qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *frict
     c.patience = PATIENCE;
     int32_t steps = 0;
     qpc_status st = set_up(&s, &c, start, lambda, beta, err);
-    if (st == QPC_OK) st = approach(&s, &c, most, &steps, err);
+    if (st == QPC_OK) st = approach(&s, &c, doubt, most, &steps, err);
     qpc_sheet_fini_steps(&s);
     if (st == QPC_OK && !(c.norm + c.doubt <= tolerance * c.scale)) settle(&s, &c);
     if (st == QPC_OK) {

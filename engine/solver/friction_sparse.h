@@ -15,9 +15,10 @@ bool qpc_friction_sparse_pays(const qpc_qp *qp, const qpc_friction *friction);
 
 /// start (n): a guess of dv, or NULL. lambda (m), beta (2 count): warm start in, best iterate out; dv (n) its motion. At most
 /// `most` Newton steps, added to found->newton; found: residuals and counts.
-/// report: conjugate gradients and factorisations are added. QPC_ERR_MEMORY, QPC_ERR_NUMERIC.
+/// Ends early where `doubt` says so. report: conjugate gradients and factorisations are added. QPC_ERR_MEMORY, QPC_ERR_NUMERIC.
 qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *friction, double tolerance, int32_t most,
-                                     const double *start, qpc_arena *arena, double *dv, double *lambda, double *beta,
+                                     const double *start, const qpc_friction_doubt *doubt, qpc_arena *arena, double *dv,
+                                     double *lambda, double *beta,
                                      qpc_solver_report *report, qpc_friction_report *found, qpc_error *err);
 
 // ---- what the two files share ----

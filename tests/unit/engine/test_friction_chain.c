@@ -1,5 +1,5 @@
 /// Friction on random chains: the answer against Coulomb's law by this file's own arithmetic, contacts in near-equal pairs and
-/// beyond the band, what a bound on all iterations does, faults; and the banded LU that it stands on.
+/// beyond the band, what a bound on all iterations does, rows that contradict, faults; and the banded LU that it stands on.
 #include "tests/support/oracle.h"
 
 #include "engine/solver/band_lu.h"
@@ -180,9 +180,37 @@ static void no_more_than_the_total_is_spent(void **state) {
     }
 }
 
-static void memory_faults_leave_the_answer_alone(void **state) {
+/// A node that is to rise and to sink: no law of friction makes that possible.
+static void make_contradiction(uint64_t seed) {
+    const double still[2] = {0, 0};
+    make(seed, 0);
+    add_contact(12, -1, 1, 0, 0.1, 0, -0.5, 0.3, still);
+    add_contact(12, -1, -1, 0, 0.1, 0, -0.5, 0.3, still);
+}
+
+static void rows_that_contradict_are_told_before_friction_is_tried_to_the_end(void **state) {
     (void)state;
-    make(3, 10);
+    qpc_error err = {0};
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        make_contradiction(seed);
+        memset(&before, 0, sizeof before);
+        assert_ok(solve(&before, QPC_FRICTION_OFF, 0, &err), &err); // the second method
+        assert_int_equal(before.solver.outcome, QPC_OUTCOME_INFEASIBLE);
+        memset(&a, 0, sizeof a);
+        assert_ok(solve(&a, QPC_FRICTION_EXACT, 0, &err), &err);
+        assert_int_equal(a.solver.outcome, QPC_OUTCOME_INFEASIBLE);
+        assert_false(a.friction.converged);
+        assert_true(a.friction.newton <= 60); // bounds: 300 steps here, then dense ones
+        assert_memory_equal(a.dv, before.dv, sizeof a.dv);
+        assert_memory_equal(a.lambda, before.lambda, sizeof a.lambda);
+        for (int32_t k = 0; k < 2 * p.m; k++) assert_true(a.beta[k] == 0);
+    }
+}
+
+static void memory_faults_leave_the_answer_alone(void **state) {
+    bool contradict = *state != NULL;
+    if (contradict) make_contradiction(3);
+    else make(3, 10);
     QPC_FAULTS(f) {
         qpc_error err = {0};
         qpc_arena own = {0};
@@ -234,7 +262,9 @@ int main(void) {
         cmocka_unit_test(banded_factors_exchange_rows),
         cmocka_unit_test(random_chains_obey_the_law),
         cmocka_unit_test(no_more_than_the_total_is_spent),
+        cmocka_unit_test(rows_that_contradict_are_told_before_friction_is_tried_to_the_end),
         cmocka_unit_test(memory_faults_leave_the_answer_alone),
+        {"memory_faults_leave_the_answer_alone (rows that contradict)", memory_faults_leave_the_answer_alone, NULL, NULL, &p},
     };
     return cmocka_run_group_tests(tests, NULL, finish);
 }
