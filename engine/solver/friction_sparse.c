@@ -13,20 +13,20 @@
 #include <string.h>
 
 enum {
-    LEAST_CONTACTS = 24, // below that dense matrices are as fast
+    LEAST_CONTACTS = 24, // below that dense matrices are as fast, unless K is dear to factor
     UPDATES_MOST = 2000,
     REFRESH = 8,         // updates after which y and K dv - b are formed afresh
     SLOW_MOST = 3,
     HOPELESS = 100,      // steps after which it should be near
     FEW = 2,             // with a factor: steps a minimum, up to which R rises
-    FINE_MOST = 5,       // looks at an |F| that is small enough, but for the gradient
+    FINE_MOST = 5,       // dv is formed from x at the first look at an |F| that is small enough, but for the gradient, and at each fifth
     SETTLINGS = 4,
     PATIENCE = 3,        // updates before the first leap,
     PATIENCE_MOST = 10,  // and after one that failed
     MANY = 6,            // from which on it falls
     TURNS = 2,
     FAR_STEPS = 20,      // of a turn, at least
-    FAR_MOST = 80,
+    FAR_MOST = 240,
     NEAR_STEPS = 30,
 };
 static const double ETA = 0.1, THETA = 0.3, STRIDE = 0.3; // as in alm_pcg.c
@@ -37,10 +37,12 @@ static const double AIM = 0.1, FAR_OFF = 1e-3, LEAST_DAMPING = 0.1, NEARLY = 10;
 static const double NEAR_FACTORS = 4, CG_A_STEP = 10; // factorisations that a few steps of Newton take, conjugate gradients a step from afar
 static const double SETTLED = 1e-4;        // of what is left of the equation of dv
 static const double FREE_TOLERANCE = 1e-3; // of K^-1 b, which only S needs
+static const double DEAR = 1e8;            // operations of a factor of K, with which dense matrices begin
 static const double CG_FACTORS = 24;       // factorisations of K whose time conjugate gradients may take
 
 bool qpc_friction_sparse_pays(const qpc_qp *qp, const qpc_friction *friction) {
-    return qp->sys->kind == QPC_LINSYS_SPARSE && friction->count >= LEAST_CONTACTS && qpc_friction_blocks_fit(qp, friction);
+    if (qp->sys->kind != QPC_LINSYS_SPARSE || !qpc_friction_blocks_fit(qp, friction)) return false;
+    return friction->count >= LEAST_CONTACTS || (qp->sys->operations > DEAR && qpc_alm_pcg_pays(qp->sys));
 }
 
 // ---- set-up ----
@@ -316,7 +318,7 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
         if (!isfinite(s->gradient)) return QPC_OK;
         double energy = look(s, c), measure = fmin(energy, c->least);
         if (c->norm + c->doubt <= AIM * c->tolerance * c->scale) return QPC_OK;
-        if (c->norm <= AIM * c->tolerance * c->scale && ++c->fine % FINE_MOST == 0) {
+        if (c->norm <= AIM * c->tolerance * c->scale && c->fine++ % FINE_MOST == 0) {
             settle(s, c);
             if (c->norm + c->doubt <= AIM * c->tolerance * c->scale) return QPC_OK;
             continue;

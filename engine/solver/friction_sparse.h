@@ -10,7 +10,7 @@
 #include "engine/solver/friction_block.h"
 #include "engine/solver/normal.h"
 
-/// K is no band, no row has more than 12 columns, and there are contacts enough for it to pay.
+/// K is no band, no row has more than 12 columns, and there are contacts enough for it to pay, or K is dear to factor.
 bool qpc_friction_sparse_pays(const qpc_qp *qp, const qpc_friction *friction);
 
 /// start (n): a guess of dv, or NULL. lambda (m), beta (2 count): warm start in, best iterate out; dv (n) its motion. At most
