@@ -204,7 +204,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
         if (st != QPC_OK || t->contradiction) return st;
         double last = change;
         change = backtrack(w, t->h, most, &full) / most;
-        if (t->lost && change > tolerance && t->newton >= LOST_NEWTON) {
+        if (t->lost && !t->exhausted && change > tolerance && t->newton >= LOST_NEWTON) {
             t->too_long = true;
             return QPC_OK;
         }
@@ -344,7 +344,7 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
-        t->too_long = t->divisible && !t->cautious && t->newton == 0 && !t->settled && qpc_lost_is_hit(w);
+        t->too_long = t->divisible && !t->exhausted && !t->cautious && t->newton == 0 && !t->settled && qpc_lost_is_hit(w);
         if (t->too_long) return QPC_OK;
         keep_to_rows(w, t);
         if (t->renew && (st = qpc_step_renew_rows(w, t, err)) != QPC_OK) return st;
@@ -467,7 +467,7 @@ qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_step_hold_limits(w);
     qpc_status st = try_motion(w, t, err);
     while (st == QPC_OK && t->contradiction && t->giving) st = restart(w, t, false, false, err);
-    t->too_long = t->too_long || (t->contradiction && t->lost);
+    t->too_long = t->too_long || (t->contradiction && t->lost && !t->exhausted);
     if (st == QPC_OK && t->contradiction && !t->too_long) st = qpc_trial_attempt_cautiously(w, t, false, err);
     // Once more with nothing pushed out, by the default engine.
     if (st == QPC_OK && t->broken && !t->exhausted) st = qpc_trial_attempt_cautiously(w, t, true, err);

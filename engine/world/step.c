@@ -386,11 +386,16 @@ static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
 /// never go on again (a cable that slips over a drum).
 static bool gains_at_the_bottom(const qpc_world *w, const qpc_trial *t) { return !t->impact && w->rub.row.count == 0 && qpc_trial_gains(w, t); }
 
+/// Whether a motion that proves too long for its contacts may be made in halves (T44); of a budget, half must be left.
+static bool may_be_divided(const qpc_world *w, int32_t depth) {
+    if (!qpc_is_implicit(w) || w->solver.position_based || qpc_has_cloth(w) || depth >= w->solver.halvings) return false;
+    return w->solver.budget <= 0 || 2 * (int64_t)qpc_step_budget_left(w) > w->solver.budget;
+}
+
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
-    bool looked_at = qpc_is_implicit(w) && !w->solver.position_based && !qpc_has_cloth(w) && w->solver.budget <= 0;
-    qpc_trial t = {.h = h, .left = left, .divisible = looked_at && depth < w->solver.halvings};
+    qpc_trial t = {.h = h, .left = left, .divisible = may_be_divided(w, depth)};
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SUBSTATES = 3 }; // inside a step that there is room for from the start: of a motion made in quarters
+
 // ---- energy and hash ----
 
 double qpc_world_energy(const qpc_world *w, const double *x, const double *v, const qpc_rigid_state *pose, double *ret_kinetic,
@@ -199,6 +201,7 @@ static qpc_status allocate(qpc_world *w, const qpc_scene_def *def, qpc_error *er
     ok = ok && (w->pin_of = qpc_calloc((size_t)free_nodes + 1, sizeof *w->pin_of));
     ok = ok && (w->pins = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pins));
     ok = ok && (w->pin_node = qpc_calloc((size_t)w->pin_count + 1, sizeof *w->pin_node));
+    ok = ok && (w->env.substep == NULL || qpc_array_reserve(&w->substates, SUBSTATES * (1 + n)));
     if (rigid > 0) {
         ok = ok && (w->rigids = qpc_calloc((size_t)rigid, sizeof *w->rigids));
         ok = ok && (w->pose = qpc_calloc((size_t)rigid, sizeof *w->pose)) && (w->pose1 = qpc_calloc((size_t)rigid, sizeof *w->pose1));
