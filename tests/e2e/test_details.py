@@ -240,7 +240,8 @@ class Details(unittest.TestCase):
     def test_friction_that_is_missed_shows(self):
         scene = {"dt": 0.01, "gravity": [3, -10, 0], "contacts": {"friction": 0.5}, "bodies": [
             {"name": "floor", "kind": "static", "mesh": {"generate": {"kind": "sheet", "width": 2, "depth": 2}}},
-            {"name": "ball", "kind": "cable", "nodes": [[0.1, 0.05, 0.2]], "mass": 2, "radius": 0.05}]}
+            {"name": "sheet", "kind": "cloth", "mesh": {"generate": {"kind": "grid", "columns": 16, "width": 0.5}},
+             "position": [0, 0.005, 0], "area_density": 0.3, "membrane_stiffness": 1000, "radius": 0.005}]}
         for solver, missed in (({}, 0), ({"budget": 1}, 5), ({"friction_tolerance": 1e-12, "friction": "exact"}, None)):
             world = self.make({**scene, "solver": solver})
             for _ in range(5):

@@ -366,7 +366,9 @@ class Client(unittest.TestCase):
         scene = {"dt": 0.01, "gravity": [3, -10, 0], "contacts": {"friction": 0.5}, "solver": {"budget": 1},
                  "bodies": [{"name": "floor", "kind": "static",
                              "mesh": {"generate": {"kind": "sheet", "width": 2, "depth": 2}}},
-                            {"name": "ball", "kind": "cable", "nodes": [[0.1, 0.05, 0.2]], "mass": 2, "radius": 0.05}]}
+                            {"name": "sheet", "kind": "cloth", "position": [0, 0.005, 0], "radius": 0.005,
+                             "area_density": 0.3, "membrane_stiffness": 1000,
+                             "mesh": {"generate": {"kind": "grid", "columns": 16, "width": 0.5}}}]}
         world = self.client.create_world(qpcollide.scene.resolve(scene, self.client))
         summary = world.step(5)["summary"]
         self.assertEqual((summary["exhausted"], summary["friction_missed"]), (5, 5))
