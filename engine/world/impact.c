@@ -37,6 +37,8 @@ static bool is_of_rigid(const qpc_world *w, const qpc_contact *c) {
     return w->bodies[c->surface[0]].motion == QPC_RIGID || w->bodies[c->surface[1]].motion == QPC_RIGID;
 }
 
+static bool is_solid(const qpc_world *w, int32_t body) { return w->bodies[body].motion != QPC_DYNAMIC; }
+
 /// What rigid bodies bounce with is that of their poses at the end of the step: arms and M.
 static qpc_status turn_to_end(qpc_world *w, qpc_error *err) {
     for (int32_t i = 0; i < w->rigid_count; i++) {
@@ -268,47 +270,111 @@ static const double *pull_of(qpc_world *w, const bouncing *b, int32_t i) {
     return b->v;
 }
 
-/// The fastest approach first, each with an impulse of its own, until nothing approaches. False: the budget of the step does
-/// not reach.
-static bool sequential(qpc_world *w, bouncing *b, double part, double rest, double tolerance) {
+/// Relative velocity of row i with the changes so far.
+static double now_of(const bouncing *b, int32_t i) {
+    double now = b->base[i];
+    for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) now -= b->value[k] * b->d[b->column[k]];
+    return now;
+}
+
+/// What row i, which moves at `now`, is to move at after its impact.
+static double after_impact(const qpc_world *w, const bouncing *b, int32_t i, double now, double part, double rest) {
+    const qpc_contact *c = &w->held.data[w->rows.source[b->row[i]]];
+    double approach = fmin(now - b->c[i], 0.0);
+    double eps = approach < -rest ? part * qpc_world_law(w, c).restitution : 0.0;
+    return fmax(-eps * approach, fmin(b->base[i], 0.0));
+}
+
+/// Two rigid bodies that touch in many places meet in all of them at once: one after the other, the places of a face would turn
+/// the bodies against each other, and a cradle of boxes would be none.
+static qpc_status strike_pair(qpc_world *w, bouncing *b, int32_t fastest, double part, double rest, double tolerance, qpc_error *err) {
+    const qpc_contact *c = &w->held.data[w->rows.source[b->row[fastest]]];
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    int32_t n = 3 * w->block_count, m = 0, at = 0;
+    size_t rows = (size_t)b->m;
+    int32_t *row = qpc_arena_array(&w->arena, rows, sizeof *row), *start = qpc_arena_array(&w->arena, rows + 1, sizeof *start);
+    int32_t *column = qpc_arena_array(&w->arena, (size_t)b->start[b->m], sizeof *column);
+    double *value = qpc_arena_array(&w->arena, (size_t)b->start[b->m], sizeof *value), *bound = qpc_arena_array(&w->arena, 2 * rows, sizeof *bound);
+    double *x = qpc_arena_array(&w->arena, 2 * (size_t)n, sizeof *x);
+    if (row == NULL || start == NULL || column == NULL || value == NULL || bound == NULL || x == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d impacts", b->m);
+    start[0] = 0;
+    for (int32_t i = 0; i < b->m; i++) {
+        const qpc_contact *o = &w->held.data[w->rows.source[b->row[i]]];
+        bool same = o->surface[0] == c->surface[0] && o->surface[1] == c->surface[1];
+        if (!same && !(o->surface[0] == c->surface[1] && o->surface[1] == c->surface[0])) continue;
+        double now = now_of(b, i);
+        row[m] = i;
+        bound[m] = now - after_impact(w, b, i, now, part, rest);
+        for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) {
+            column[at] = b->column[k];
+            value[at++] = b->value[k];
+        }
+        start[++m] = at;
+    }
+    double *push = bound + rows, *zero = x + n;
+    memset(push, 0, (size_t)m * sizeof *push);
+    memset(zero, 0, (size_t)n * sizeof *zero);
+    qpc_qp qp = {.n = n, .m = m, .sys = &w->inertia, .b = zero, .row_start = start, .column = column, .value = value,
+                 .c = bound, .equality = b->equality, .priority = b->priority, .key = b->key};
+    qpc_solver_options options = qpc_solver_options_default();
+    options.exact = true;
+    options.residual_tolerance = tolerance;
+    qpc_solver_report report;
+    qpc_status st = qpc_solve(m > FEW ? QPC_SOLVER_AUTO : QPC_SOLVER_ACTIVE_SET, &qp, &options, &w->arena, x, push, &report, err);
+    for (int32_t k = 0; k < n && st == QPC_OK; k++) b->d[k] += x[k];
+    for (int32_t k = 0; k < m && st == QPC_OK; k++) b->f[row[k]] += push[k];
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}
+
+/// One contact alone. False: between bodies that are driven.
+static bool strike_one(qpc_world *w, bouncing *b, int32_t i, double part, double rest) {
+    int32_t n = 3 * w->block_count;
+    double compliance = 0.0, now = now_of(b, i);
+    const double *pull = w->rigid_count > 0 ? pull_of(w, b, i) : NULL;
+    for (int32_t k = b->start[i]; k < b->start[i + 1]; k++)
+        compliance += pull != NULL ? b->value[k] * pull[b->column[k]] : b->value[k] * b->value[k] / w->mass[b->column[k] / 3];
+    if (!(compliance > 0.0)) return false;
+    double push = (after_impact(w, b, i, now, part, rest) - now) / compliance;
+    b->f[i] += push;
+    for (int32_t k = 0; k < n && pull != NULL; k++) b->d[k] -= push * pull[k];
+    for (int32_t k = b->start[i]; k < b->start[i + 1] && pull == NULL; k++) b->d[b->column[k]] -= push * b->value[k] / w->mass[b->column[k] / 3];
+    return true;
+}
+
+/// The fastest approach first, each with an impulse of its own (of two rigid bodies: all of their contacts), until nothing
+/// approaches. *ret_solved false: the budget of the step does not reach.
+static qpc_status sequential(qpc_world *w, bouncing *b, double part, double rest, double tolerance, bool *ret_solved, qpc_error *err) {
     int32_t n = 3 * w->block_count;
     if (w->rigid_count > 0) qpc_linsys_solve(&w->inertia, b->load, b->d);
     for (int32_t k = 0; k < n && w->rigid_count == 0; k++) b->d[k] = b->load[k] / w->mass[k / 3];
     memset(b->f, 0, (size_t)b->m * sizeof *b->f);
     for (int32_t i = 0; i < b->m; i++) { // what forces added to the approach during the step does not bounce
         const qpc_contact *c = &w->held.data[w->rows.source[b->row[i]]];
-        double now = b->base[i];
-        for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) now -= b->value[k] * b->d[b->column[k]];
-        b->c[i] = fmin(now - approach(w, c), 0.0);
+        b->c[i] = fmin(now_of(b, i) - approach(w, c), 0.0);
     }
+    *ret_solved = true;
     for (int32_t turn = 0; turn < SEQUENTIAL_MOST; turn++) {
         int32_t fastest = -1;
         double least = 0.0;
         for (int32_t i = 0; i < b->m; i++) {
-            double now = b->base[i];
-            for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) now -= b->value[k] * b->d[b->column[k]];
+            double now = now_of(b, i);
             if (!(now < fmin(b->base[i], 0.0) - tolerance) || !(now < least)) continue;
             least = now;
             fastest = i;
         }
         if (fastest < 0) break;
-        if (qpc_step_budget_left(w) == 0) return false;
+        *ret_solved = qpc_step_budget_left(w) > 0;
+        if (!*ret_solved) break;
         w->report->solver_iterations++;
-        double compliance = 0.0;
-        const double *pull = w->rigid_count > 0 ? pull_of(w, b, fastest) : NULL;
-        for (int32_t k = b->start[fastest]; k < b->start[fastest + 1]; k++)
-            compliance += pull != NULL ? b->value[k] * pull[b->column[k]] : b->value[k] * b->value[k] / w->mass[b->column[k] / 3];
-        if (!(compliance > 0.0)) break; // between bodies that are driven
         const qpc_contact *c = &w->held.data[w->rows.source[b->row[fastest]]];
-        double approach = fmin(least - b->c[fastest], 0.0);
-        double eps = approach < -rest ? part * qpc_world_law(w, c).restitution : 0.0;
-        double push = (fmax(-eps * approach, fmin(b->base[fastest], 0.0)) - least) / compliance;
-        b->f[fastest] += push;
-        for (int32_t k = 0; k < n && pull != NULL; k++) b->d[k] -= push * pull[k];
-        for (int32_t k = b->start[fastest]; k < b->start[fastest + 1] && pull == NULL; k++)
-            b->d[b->column[k]] -= push * b->value[k] / w->mass[b->column[k] / 3];
+        bool rigid = c->surface[0] != c->surface[1] && is_solid(w, c->surface[0]) && is_solid(w, c->surface[1]) && is_of_rigid(w, c);
+        qpc_status st = rigid ? strike_pair(w, b, fastest, part, rest, 0.1 * tolerance, err) : QPC_OK;
+        if (st != QPC_OK) return st;
+        if (!rigid && !strike_one(w, b, fastest, part, rest)) break;
     }
-    return true;
+    return QPC_OK;
 }
 
 /// E+ - E - W of the step with velocities v, over the tolerance of the energy test.
@@ -347,9 +413,10 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
         }
         aim(&b, part);
         if (w->solver.impact == QPC_IMPACT_SEQUENTIAL)
-            solved = sequential(w, &b, part, RESTING * t->h * v3_norm(w->gravity), tolerance);
-        else if ((st = simultaneous(w, &b, v1, tolerance, turn == 0, &solved, err)) != QPC_OK)
-            break;
+            st = sequential(w, &b, part, RESTING * t->h * v3_norm(w->gravity), tolerance, &solved, err);
+        else
+            st = simultaneous(w, &b, v1, tolerance, turn == 0, &solved, err);
+        if (st != QPC_OK) break;
         if (!solved) { // v1 stays as the step left it
             w->report->exhausted = 1;
             part = 0.0;

@@ -280,6 +280,26 @@ static void boxes_bounce_face_to_face(void **state) {
     assert_true(v3_norm(pose(&sim, 0)->w) < 1e-9 && v3_norm(pose(&sim, 1)->w) < 1e-9);
     simulation_end(&sim);
 }
+/// Boxes in touch, struck by a first one at 1 m/s: one pair after the other, the fastest first.
+static void a_cradle_of_boxes_in_touch_is_that_of_the_textbook(void **state) {
+    (void)state;
+    const double want[3][5] = {{0, 0, 1}, {0, 0, 0, 0, 1}, {13.0 / 64, 15.0 / 64, 36.0 / 64}};
+    const int count[3] = {3, 5, 3};
+    for (int k = 0; k < 3; k++) {
+        simulation sim;
+        char text[2048];
+        int used = snprintf(text, sizeof text, "{'dt': 0.002, 'gravity': [0, 0, 0], 'contacts': {'restitution': %g}, 'solver': {'impact': 'sequential'}, 'bodies': [",
+                            k == 2 ? 0.5 : 1.0);
+        for (int i = 0; i < count[k]; i++)
+            used += snprintf(text + used, sizeof text - (size_t)used, "%s" CUBE "'mass': 1, 'position': [%.17g, 0, 0], 'velocity': [%d, 0, 0]}", i ? "," : "",
+                             i ? 0.102 * i : -0.06, i == 0);
+        (void)snprintf(text + used, sizeof text - (size_t)used, "]}");
+        simulation_start(&sim, text);
+        simulation_step(&sim, 100);
+        for (int i = 0; i < count[k]; i++) assert_near(pose(&sim, i)->v.x, want[k][i], 1e-6);
+        simulation_end(&sim);
+    }
+}
 /// A turning box hits a ball; what is missing of the angular momentum, relative.
 static double hit_turning(double dt) {
     simulation sim;
@@ -535,6 +555,7 @@ int main(void) {
         cmocka_unit_test(a_box_lands_on_its_face),
         cmocka_unit_test(a_box_lands_on_its_edge),
         cmocka_unit_test(boxes_bounce_face_to_face),
+        cmocka_unit_test(a_cradle_of_boxes_in_touch_is_that_of_the_textbook),
         cmocka_unit_test(a_turning_box_that_is_hit_keeps_momentum),
         cmocka_unit_test(a_frictionless_tumble_gains_no_energy),
         cmocka_unit_test(a_driven_box_pushes_one),
