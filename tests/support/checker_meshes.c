@@ -200,6 +200,7 @@ void qpc_checker_meshes(qpc_checker *c, bool moving, const double *x0, const dou
             const qpc_checker_body *a = &c->bodies[i], *b = &c->bodies[j];
             if (a->triangles == NULL || b->triangles == NULL || b->triangle_count == 0) continue;
             if (!a->deforms && !b->deforms) continue;
+            if (i == j && a->self_exclusion == HUGE_VAL) continue; // rigid: however it meets itself, it always does
             for (int32_t e = 0; e < c->parts[i].edge_count; e++)
                 edge_mesh(&k, &c->parts[i].edges[e], j, QPC_CHECK_FAR * (a->radius + b->radius));
         }
