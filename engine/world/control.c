@@ -75,7 +75,7 @@ static qpc_status read_force(const qpc_world *w, const qpc_value *map, const cha
     if (st != QPC_OK) return st;
     const qpc_body *body = &w->bodies[index];
     if (body->motion == QPC_RIGID) return read_rigid_force(map, where, w->rigids[body->rigid].dof, d, err);
-    if (body->motion != QPC_DYNAMIC) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only cables, cloth and rigid bodies take forces");
+    if (body->motion != QPC_DYNAMIC) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only cables, cloth, soft and rigid bodies take forces");
     if (qpc_map_get(map, "torque") != NULL) return qpc_fail_at(err, QPC_ERR_INVALID, where, "only rigid bodies take a torque");
     qpc_path_join(path, where, "force");
     if ((st = qpc_read_vec3(qpc_map_get(map, "force"), path, &force, err)) != QPC_OK) return st;

@@ -216,8 +216,8 @@ qpc_status qpc_read_place(const qpc_value *map, const char *where, qpc_body_def 
     double norm = rows == 1 ? sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) : 0.0;
     for (int i = 0; i < 4 && norm > 0.0; i++) body->rotation[i] = q[i] / norm;
     qpc_free(q);
-    if (!(norm > 1e-6) || !isfinite(norm))
-        return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a quaternion [w, x, y, z] that is not zero");
+    if (!(norm > 1e-6 && norm < 1e6))
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "wanted a quaternion [w, x, y, z] of a length between 1e-6 and 1e6, got %g", norm);
     return QPC_OK;
 }
 
@@ -383,7 +383,8 @@ static qpc_status read_sheet(const qpc_value *map, const char *where, qpc_body_d
     }
     double limit = 2.0 * body->sheet_mu + fabs(body->sheet_lambda);
     if (!(limit <= QPC_SCENE_MAX_NUMBER) || !(body->sheet_rigidity <= QPC_SCENE_MAX_NUMBER))
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "young times thickness is %g N/m, at most %g", young * thickness, QPC_SCENE_MAX_NUMBER);
+        return qpc_fail_at(err, QPC_ERR_INVALID, where, "the stiffness of the sheet is %g N/m and its bending rigidity %g J, each at most %g", limit,
+                           body->sheet_rigidity, QPC_SCENE_MAX_NUMBER);
     qpc_path_join(path, where, "mesh");
     st = qpc_shell_rest_make(body->mesh, body->scale, poisson, &body->sheet, &why);
     if (st == QPC_OK) st = qpc_cloth_springs_make(body->mesh, body->scale, NULL, young * thickness, 1.0, &body->springs, &why);

@@ -365,7 +365,7 @@ static void a_sheet_says_what_is_wrong_with_it(void **state) {
         {"'young':1e5,'poisson':1", "bodies[0].poisson"},
         {"'young':1e5,'thickness':-1", "bodies[0].thickness"},
         {"'young':1e5,'bending_rigidity':-1", "bodies[0].bending_rigidity"},
-        {"'young':1e30,'thickness':1e9", "young times thickness"},
+        {"'young':1e30,'thickness':1e9", "the stiffness of the sheet is"},
         {"'bending_stiffness':1", "bodies[0]: give young (Pa), stiffness"},
     };
     qpc_mesh *mesh = floor_mesh();
