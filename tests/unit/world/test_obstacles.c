@@ -10,13 +10,13 @@
 
 static const double g = 9.81;
 
-static qpc_world *world_from(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static qpc_world *world_from(const char *format, ...) {
     char text[4096];
     qpc_world *w = NULL;
     qpc_error err = {0};
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    (void)vsnprintf(text, sizeof text, format, list);
     va_end(list);
     assert_ok(world_of(text, &w, NULL, &err), &err);
     return w;
