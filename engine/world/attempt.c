@@ -344,8 +344,6 @@ static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
         if (added == 0) return QPC_OK;
-        t->too_long = t->divisible && !t->exhausted && !t->cautious && t->newton == 0 && !t->settled && qpc_lost_is_hit(w);
-        if (t->too_long) return QPC_OK;
         keep_to_rows(w, t);
         if (t->renew && (st = qpc_step_renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
@@ -407,8 +405,8 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (!qpc_integrate_is_plain(w)) tolerance *= FREE_TOLERANCE;
     for (int32_t round = 0; st == QPC_OK && !t->contradiction && round < MAX_ROUNDS; round++) {
         st = correct(w, t, tolerance, round > 0, err);
-        if (st == QPC_OK && !t->contradiction && !t->too_long) st = collide(w, t, &clean, err);
         if (t->too_long) return st;
+        if (st == QPC_OK && !t->contradiction) st = collide(w, t, &clean, err);
         if (st != QPC_OK || t->contradiction) return st;
         int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
         qpc_trial_test_energy(w, t);

@@ -32,7 +32,7 @@ typedef struct qpc_trial {
     bool last_pass;                 // no further passes
     bool divisible;                 // it may be tried in halves where it is too long for its contacts
     bool lost;                      // its prediction is out of reach of contacts that pushed before
-    bool too_long;                  // and what follows does not settle, or hits them: no answer, smaller steps are next
+    bool too_long;                  // and what follows does not settle: no answer, smaller steps are next
     bool settled;                   // the first QP is the answer: its rows were made where it led
     bool renew;                     // a rigid body was hit: rows are made anew
     bool swerves;                   // one turns so fast near something that its arcs are not what was tested
@@ -130,8 +130,6 @@ void qpc_lost_keep(qpc_world *w);
 void qpc_lost_start(qpc_world *w);
 /// Whether more than a few of the nodes that were pushed before have no contact in w->probe.
 bool qpc_lost_look(qpc_world *w);
-/// Whether hits in w->probe are of nodes that were pushed before.
-bool qpc_lost_is_hit(const qpc_world *w);
 
 // ---- friction.c ----
 qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);

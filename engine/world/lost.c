@@ -44,12 +44,3 @@ bool qpc_lost_look(qpc_world *w) {
     }
     return lost > FEW * pushed;
 }
-
-bool qpc_lost_is_hit(const qpc_world *w) {
-    for (int32_t i = 0; i < w->probe.count && w->any_touched; i++)
-        for (int k = 0; k < 4; k++) {
-            const qpc_contact *c = &w->probe.data[i];
-            if (c->weight[k] != 0.0 && c->node[k] < w->free_count && w->touched[c->node[k]] != 0) return true;
-        }
-    return false;
-}

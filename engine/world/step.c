@@ -388,7 +388,7 @@ static bool gains_at_the_bottom(const qpc_world *w, const qpc_trial *t) { return
 
 /// Whether a motion that proves too long for its contacts may be made in halves (T44); of a budget, half must be left.
 static bool may_be_divided(const qpc_world *w, int32_t depth) {
-    if (!qpc_is_implicit(w) || w->solver.position_based || qpc_has_cloth(w) || depth >= w->solver.halvings) return false;
+    if (!qpc_is_implicit(w) || w->solver.position_based || qpc_has_cloth(w) || w->solver.newton == 0 || depth >= w->solver.halvings) return false;
     return w->solver.budget <= 0 || 2 * (int64_t)qpc_step_budget_left(w) > w->solver.budget;
 }
 
