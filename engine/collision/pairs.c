@@ -5,6 +5,7 @@
 /// Vertex-triangle tests find what a cable's vertices are near, edge-edge tests what the inside of
 /// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
+#include "base/cpu.h"
 #include "engine/collision/ccd.h"
 #include "engine/collision/filter.h"
 #include "engine/collision/obstacles.h"
@@ -106,7 +107,7 @@ static inline const int32_t *near_items(const int32_t *items, const qpc_list *l,
 }
 
 /// Pairs of features first to last - 1 with what their lists hold.
-static inline __attribute__((always_inline)) void
+static inline QPC_ALWAYS_INLINE void
 visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
     const qpc_detector *det = w->det;
     const double *x0 = w->x0, *x1 = w->x1;
