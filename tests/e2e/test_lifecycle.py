@@ -21,7 +21,7 @@ from support import DATA, SANITIZED, SOURCE, Client, Daemon, RpcError, cable, en
 
 import daemon as daemon_module
 
-PRIORITY = 55
+ALONE = True  # limits in seconds, and floods of messages
 
 
 def run(*options, env=None, timeout=30):

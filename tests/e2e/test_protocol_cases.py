@@ -19,7 +19,7 @@ import msgpack
 
 from support import DATA, SANITIZED, TIME_SCALE, Client, Closed, Daemon
 
-PRIORITY = 30
+ALONE = True  # limits in seconds
 
 FOLDER = DATA / "protocol"
 PROBE = bytes.fromhex("940007ae6e6f5f737563685f6d6574686f6490")

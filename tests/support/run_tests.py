@@ -215,7 +215,7 @@ def python_programs(args):
     """Files test_*.py; lines `SLOW = True`, `ALONE = True` and `PRIORITY = number` say what meson.build says of C tests."""
     for path in sorted((SOURCE / "tests").glob("**/test_*.py")):
         name = str(path.relative_to(SOURCE / "tests"))
-        said = dict(re.findall(r"^(SLOW|ALONE|PRIORITY) = (\w+)$", path.read_text(), re.M))
+        said = dict(re.findall(r"^(SLOW|ALONE|PRIORITY) = (\w+)\b", path.read_text(), re.M))
         if args.suite != "all" and said.get("SLOW") == "True":
             continue
         if args.suite == "threads" and not re.match(THREADS_PYTHON, name):
