@@ -419,3 +419,12 @@ void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y) {
         y[j] += sum;
     }
 }
+
+void qpc_linsys_product(qpc_linsys *sys, const double *x, double *y) {
+    if (sys->blocks == NULL) {
+        qpc_linsys_multiply(sys, x, y);
+        return;
+    }
+    qpc_linsys_prepare(sys);
+    qpc_blocks_multiply(sys->blocks, x, y);
+}

@@ -80,6 +80,8 @@ void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, const double *
                               double *x);
 /// y = K x, from K as stored, not from the factor.
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
+/// The same by blocks where there are any, which are made; x and y (n up to a multiple of 3).
+void qpc_linsys_product(qpc_linsys *sys, const double *x, double *y);
 /// Four right-hand sides at once, x (n x 4) row-major, in place; with a band about the time of two single
 /// ones.
 enum { QPC_LINSYS_BLOCK = 4 };
