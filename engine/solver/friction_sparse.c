@@ -14,6 +14,9 @@
 
 enum {
     LEAST_CONTACTS = 24, // below that dense matrices are as fast, unless K is dear to factor
+    LEAST_MILD = 4,      // or mild:
+    DENSE_MOST = 40,     // contacts of which up to so many go to dense matrices, if K is cheap, when they have not settled
+    SETTLING_STEPS = 40, // in so many steps
     UPDATES_MOST = 2000,
     REFRESH = 8,         // updates after which y and K dv - b are formed afresh
     SLOW_MOST = 3,
@@ -27,6 +30,7 @@ enum {
     MANY = 6,            // from which on it falls
     TURNS = 2,
     FAR_STEPS = 20,      // of a turn, at least
+    FAR_MILD = 40,
     FAR_MOST = 240,
     NEAR_STEPS = 30,
 };
@@ -45,9 +49,18 @@ static const double MILD = 300, R_MILD = 30, FREE_MILD = 0.1, HIDES = 10, HIDES_
 static const double DEAR = 1e8;            // operations of a factor of K, with which dense matrices begin
 static const double CG_FACTORS = 24;       // factorisations of K whose time conjugate gradients may take
 
+/// Everywhere.
+static bool is_mild(const qpc_linsys *sys) {
+    if (sys->least == NULL || !qpc_alm_pcg_pays(sys)) return false;
+    for (int32_t i = 0; i < sys->n; i++)
+        if (!(sys->value[sys->start[i]] <= MILD * sys->least[i])) return false;
+    return true;
+}
+
 bool qpc_friction_sparse_pays(const qpc_qp *qp, const qpc_friction *friction) {
     if (qp->sys->kind != QPC_LINSYS_SPARSE || !qpc_friction_blocks_fit(qp, friction)) return false;
-    return friction->count >= LEAST_CONTACTS || (qp->sys->operations > DEAR && qpc_alm_pcg_pays(qp->sys));
+    if (friction->count >= LEAST_CONTACTS || (qp->sys->operations > DEAR && qpc_alm_pcg_pays(qp->sys))) return true;
+    return friction->count >= LEAST_MILD && is_mild(qp->sys);
 }
 
 // ---- set-up ----
@@ -389,9 +402,9 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
 }
 
 /// Steps from afar until Newton takes its turn: as many as a few of its factorisations cost.
-static int32_t far_steps(const qpc_sheet *s) {
+static int32_t far_steps(const qpc_sheet *s, const course *c) {
     double steps = NEAR_FACTORS * s->qp->sys->operations / (CG_A_STEP * step_operations(s->qp->sys));
-    return !s->by_cg ? FAR_STEPS : (int32_t)fmax(FAR_STEPS, fmin(steps, FAR_MOST));
+    return !s->by_cg ? FAR_STEPS : (int32_t)fmax(c->mild ? FAR_MILD : FAR_STEPS, fmin(steps, FAR_MOST));
 }
 
 /// By turns: the augmented Lagrangian comes near from afar, Newton ends what it goes round in. What that leaves nearly solved is
@@ -399,7 +412,7 @@ static int32_t far_steps(const qpc_sheet *s) {
 static qpc_status approach(qpc_sheet *s, course *c, const qpc_friction_doubt *doubt, int32_t most, int32_t *steps, qpc_error *err) {
     bool vain = false;
     for (int32_t turn = 0; turn < TURNS && *steps < most; turn++) {
-        int32_t far = *steps + far_steps(s);
+        int32_t far = *steps + far_steps(s, c);
         qpc_status st = iterate(s, c, far < most ? far : most, steps, err);
         if (st != QPC_OK || is_met(s, c, 1) || *steps >= most) return st;
         if (turn == 0 && doubt != NULL && c->norm > FAR_OFF * c->scale) st = doubt->contradict(doubt->context, &vain, err);
@@ -428,6 +441,7 @@ qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *frict
     course c = {.tolerance = tolerance, .least = HUGE_VAL, .reference = HUGE_VAL, .damping = 1, .most = R_MOST_CG, .scale = 1};
     int32_t steps = 0;
     qpc_status st = set_up(&s, &c, start, lambda, beta, err);
+    if (c.mild && friction->count <= DENSE_MOST && qp->sys->operations <= DEAR && most > SETTLING_STEPS) most = SETTLING_STEPS;
     c.patience = c.mild ? PATIENCE_MILD : PATIENCE;
     if (st == QPC_OK) st = approach(&s, &c, doubt, most, &steps, err);
     qpc_sheet_fini_steps(&s);
