@@ -18,7 +18,8 @@
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double FREE_TOLERANCE = 1e-4;   // of that, where the answer is to be of second order
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
-static const double CHORD = 0.25;            // of the first change, the most that K of the prediction may leave to the second
+static const double CHORD = 0.25;            // of the first change, the most that K of the prediction may leave to the second,
+static const double CHORD_FINE = 0.05;       // unless that is so small a part of the tolerance
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
 static const double MOST_SWERVE = 20.0;      // separations around that are looked at
@@ -215,7 +216,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
         if (st != QPC_OK || t->contradiction) return st;
         double last = change;
         change = backtrack(w, t->h, most, &full) / most;
-        astray = chord && change > CHORD * before;
+        astray = chord && change > fmax(CHORD * before, CHORD_FINE * tolerance);
         chord = false;
         if (t->lost && !t->exhausted && change > tolerance && t->newton >= LOST_NEWTON) {
             t->too_long = true;

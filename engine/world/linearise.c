@@ -115,7 +115,8 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
 }
 
 bool qpc_step_may_keep_matrix(const qpc_world *w) {
-    return w->integrator == QPC_IMPLICIT_EULER && w->softs.tets.count > 0 && w->springs.count == 0 && w->sheet_count == 0 && w->load_count == 0;
+    bool alone = w->springs.count == 0 && w->sheet_count == 0 && w->load_count == 0;
+    return w->softs.tets.count > 0 && alone && w->integrator == QPC_IMPLICIT_EULER && !w->solver.position_based;
 }
 
 /// b of fixed nodes with K of before, from the blocks that were kept; w->b has h f.
