@@ -18,6 +18,8 @@
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double FREE_TOLERANCE = 1e-4;   // of that, where the answer is to be of second order
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
+static const double CHORD = 0.25;            // of the first change, the most that K of the prediction may leave to the second,
+static const double CHORD_FINE = 0.05;       // unless that is so small a part of the tolerance
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
 static const double MOST_SWERVE = 20.0;      // separations around that are looked at
@@ -107,6 +109,12 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
     return change;
 }
 
+static double size_of(const double *dv, int32_t n) {
+    double sum = 0.0;
+    for (int32_t k = 0; k < n; k++) sum += dv[k] * dv[k];
+    return sqrt(sum / n);
+}
+
 // ---- the parts of an attempt ----
 
 /// What has a row ends where rows say (integrate.h): K, b and x1 anew if there is such a node more.
@@ -192,18 +200,24 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     double change = HUGE_VAL, most = 1.0;
     bool tight = t->newton > 0 || corrections(w, t) == 0 || t->exhausted || t->settled; // the answer at hand
     if (t->settled && !again) return QPC_OK;
-    while (t->newton < corrections(w, t) && (change > tolerance || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
+    // Of tetrahedra alone K of the prediction serves once more, and as a rule that is the answer.
+    bool chord = t->newton == 0 && !t->cautious && qpc_step_may_keep_matrix(w), astray = false;
+    while (t->newton < corrections(w, t) && (change > tolerance || astray || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
+        double before = chord ? size_of(w->dv, 3 * w->free_count) : 0.0;
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
+        if (st == QPC_OK && chord) qpc_step_assemble_forces(w, t->h, w->x1, w->dv);
+        else if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
         if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
-        t->loose = qpc_has_cloth(w);
+        t->loose = qpc_has_cloth(w) && !chord;
         if (st == QPC_OK) st = qpc_step_solve(w, t, w->dv, w->dv_try, err);
         tight = !t->loose;
         t->loose = false;
         if (st != QPC_OK || t->contradiction) return st;
         double last = change;
         change = backtrack(w, t->h, most, &full) / most;
+        astray = chord && change > fmax(CHORD * before, CHORD_FINE * tolerance);
+        chord = false;
         if (t->lost && !t->exhausted && change > tolerance && t->newton >= LOST_NEWTON) {
             t->too_long = true;
             return QPC_OK;

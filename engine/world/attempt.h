@@ -99,6 +99,10 @@ static inline bool qpc_has_cloth(const qpc_world *w) { return w->springs.other !
 // ---- linearise.c ----
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign);
+/// Whether nothing but tetrahedra is elastic, so that K of an iterate serves the next one as well (T46).
+bool qpc_step_may_keep_matrix(const qpc_world *w);
+/// b at x with K as it stands, of an x before: h f(x) + (K - M) u.
+void qpc_step_assemble_forces(qpc_world *w, double h, const double *x, const double *u);
 /// What rows of a motion of length h are linearised against.
 qpc_row_frame qpc_step_frame(const qpc_world *w, double h);
 /// Length of a spring at x and its unit direction from the second node to the first.

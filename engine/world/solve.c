@@ -10,7 +10,7 @@ static const double FRICTION_OPERATIONS = 1e9;
 static const double FARTHEST = 1e20;         // m, of a node
 enum { FACTOR_FIRST = 100 }; // steps
 static const double LOOSE = 100;             // times the tolerances, of QPs on the way
-static const double LOOSE_FRICTION = 1e-3;   // natural residual of friction there
+static const double LOOSE_FRICTION = 1e-3, LOOSE_SOFT = 3e-2; // natural residual of friction there; where all that is elastic are tetrahedra
 static const double NEARLY = 10;             // times its tolerance, and its motion is kept although it missed
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
 enum { FRICTION_ENGINES = 16 };              // engines of a report from here on are ways of friction
@@ -152,7 +152,7 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     before old;
     if (bounded && !keep_before(w, &old)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", w->rub.row.count);
-    if (loose && qpc_has_cloth(w)) how.tolerance = fmax(how.tolerance, LOOSE_FRICTION);
+    if (loose && qpc_has_cloth(w)) how.tolerance = fmax(how.tolerance, qpc_step_may_keep_matrix(w) ? LOOSE_SOFT : LOOSE_FRICTION);
     how.max_iterations = friction_steps(w, qp, friction);
     // Less and less is tried in a step that misses.
     bool dense = how.mode != QPC_FRICTION_EXACT || qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;

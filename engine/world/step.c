@@ -486,7 +486,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     if (st != QPC_OK) return st;
     w->substates.count = 0;
     w->rub.missed = 0;
-    w->rub.contradicts = false;
+    w->rub.contradicts = w->sys.guessed = false;
     qpc_motion_begin_step(w);
     st = advance(w, w->dt, w->dt, 0, err);
     if (st == QPC_OK) st = publish_contacts(w, w->warm_h, err); // of the last part of the step
