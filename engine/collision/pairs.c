@@ -356,7 +356,8 @@ qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach
     status = visit_all(det, &w, proximity_slice, err);
     if (status == QPC_OK) status = qpc_sheets_proximity(det, x, reach, err);
     if (status == QPC_OK) status = qpc_obstacles_proximity(det, x, reach, err);
-    return status == QPC_OK ? qpc_contacts_deliver(det, ret, err) : status;
+    if (status == QPC_OK) status = qpc_contacts_deliver(det, ret, err);
+    return status == QPC_OK ? qpc_sheets_keep(det, ret, err) : status;
 }
 
 // ---- motion ----

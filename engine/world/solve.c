@@ -82,8 +82,8 @@ static void note_budget(qpc_world *w, qpc_trial *t) {
 /// Where K is banded, or sparse with more than a few contacts, a step costs what is linear in the unknowns or a factor of K.
 /// Else friction works on dense matrices of three unknowns a contact with a force: so many steps, or none, that one problem takes a
 /// bounded number of operations.
-static int32_t friction_steps(const qpc_world *w, const qpc_qp *qp, const qpc_friction *friction) {
-    bool staggered = w->solver.friction == QPC_FRICTION_STAGGERED, dense = qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
+static int32_t friction_steps(const qpc_world *w, bool dense) {
+    bool staggered = w->solver.friction == QPC_FRICTION_STAGGERED;
     if (!dense) return staggered ? MOST_ALTERNATIONS : MOST_CHAIN_STEPS;
     int32_t most = staggered ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS;
     double pushing = 0.0;
@@ -153,10 +153,10 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     before old;
     if (bounded && !keep_before(w, &old)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", w->rub.row.count);
     if (loose && qpc_has_cloth(w)) how.tolerance = fmax(how.tolerance, qpc_step_may_keep_matrix(w) ? LOOSE_SOFT : LOOSE_FRICTION);
-    how.max_iterations = friction_steps(w, qp, friction);
+    bool dense = qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
+    how.max_iterations = friction_steps(w, dense);
     // Less and less is tried in a step that misses.
-    bool dense = how.mode != QPC_FRICTION_EXACT || qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
-    how.max_iterations >>= (dense ? 2 : 1) * w->rub.missed;
+    how.max_iterations >>= (dense || how.mode != QPC_FRICTION_EXACT ? 2 : 1) * w->rub.missed;
     if (left < INT32_MAX) how.max_total = left - (bounded ? left / 2 : left / 3);
     tried = tried && how.max_iterations > 0;
     qpc_status st = QPC_OK;

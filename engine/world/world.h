@@ -54,6 +54,7 @@ typedef struct qpc_rigid_part { // what a rigid body is beside its surface
     qpc_rigid_body inertia;
     double reach;              // of its farthest vertex from the centre, m
     qpc_vec3 kick, twist;      // change of velocities that pose1 was placed with
+    double held;               // its vertices stay where they are for that part of the motion (TR23); 0: they go
 } qpc_rigid_part;
 
 typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (docs/theory.md)
