@@ -32,8 +32,10 @@ static void drop_sparse(qpc_linsys *sys) {
     qpc_factor_destroy(sys->sparse);
     qpc_blocks_destroy(sys->blocks);
     qpc_free(sys->cg);
+    qpc_free(sys->recent);
     sys->blocks = NULL;
-    sys->cg = NULL;
+    sys->cg = sys->recent = NULL;
+    sys->has_recent = false;
     sys->start = sys->row = NULL;
     sys->value = sys->work = NULL;
     sys->sparse = NULL;
@@ -89,7 +91,8 @@ static qpc_status make_blocks(qpc_linsys *sys, const int32_t *start, const int32
     // CG's own, its right-hand side, its solution, their sum and the product with that
     int32_t count = sys->blocks->count;
     sys->cg = qpc_alloc_array(qpc_ssor_size(sys->blocks, false, 0) + 12 * (size_t)count, sizeof *sys->cg);
-    if (sys->cg != NULL) return QPC_OK;
+    sys->recent = qpc_alloc_array((size_t)sys->n, sizeof *sys->recent);
+    if (sys->cg != NULL && sys->recent != NULL) return QPC_OK;
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for conjugate gradients of order %d", sys->n);
 }
 

@@ -35,6 +35,8 @@ typedef struct qpc_linsys {
     struct qpc_factor *sparse; // by CHOLMOD: the factor; else it is in `factor`, n x (width + 1) or n x n
     struct qpc_blocks *blocks; // sparse, not small, narrow or dense: K in blocks of 3x3, for conjugate gradients; else NULL
     double *cg;                // with blocks: scratch of conjugate gradients
+    double *recent;            // with blocks: (n) K^-1 b of the QP before, roughly: where the next one starts
+    bool has_recent;
     double operations;         // sparse: floating-point operations of a factorisation
     double *least;             // (n) or NULL, the caller's: a diagonal D with K - D positive semidefinite (masses)
     double *work;         // sparse: (n x 4) scratch of a block solve
