@@ -34,6 +34,7 @@ static void drop_sparse(qpc_linsys *sys) {
     qpc_free(sys->free);
     sys->blocks = NULL;
     sys->free = sys->cg = NULL;
+    sys->guessed = false;
     sys->start = sys->row = NULL;
     sys->value = sys->work = NULL;
     sys->sparse = NULL;

@@ -37,7 +37,7 @@ typedef struct qpc_linsys {
     double *cg;                // with blocks: scratch of conjugate gradients
     double operations;         // sparse: floating-point operations of a factorisation
     double *least;             // (n) or NULL, the caller's: a diagonal D with K - D positive semidefinite (masses)
-    double *free;         // with blocks: (n) if `guessed` about K^-1 b of the QP before, for the caller's use; else NULL
+    double *free;         // with blocks: (n) if `guessed` about K^-1 b of the QP before, where the next one starts; else NULL
     double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it

@@ -184,8 +184,10 @@ static void make_free(qpc_sheet *s, const course *c) {
     const qpc_qp *qp = s->qp;
     qpc_linsys *sys = qp->sys;
     qpc_linsys_solve_roughly(sys, qp->b, c->mild && sys->guessed ? sys->free : NULL, c->mild ? FREE_MILD : FREE_TOLERANCE, 0, s->free_dv);
-    sys->guessed = c->mild;
-    if (c->mild) memcpy(sys->free, s->free_dv, (size_t)qp->n * sizeof *s->free_dv);
+    if (!c->mild) return;
+    double sum = 0;
+    for (int32_t k = 0; k < qp->n; k++) sum += 0 * (sys->free[k] = s->free_dv[k]);
+    sys->guessed = sum == 0; // all are finite
 }
 
 static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const double *lambda, const double *beta, qpc_error *err) {

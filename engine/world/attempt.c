@@ -162,6 +162,9 @@ static qpc_status note_start(qpc_world *w, qpc_error *err) {
 /// (a fast motion ends inside something): at x, as the paper has it; what comes after is found by continuous detection.
 static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_status st;
+    // Cloth goes on as it did: of its many rows the motion before tells more than K^-1 b.
+    const double *before = qpc_has_cloth(w) && !w->rubs && w->step > 0 && !t->cautious ? w->dv_try : NULL;
+    if (before != NULL) memcpy(w->dv_try, w->dv, 3 * (size_t)w->block_count * sizeof(double));
     if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
     memset(w->dv, 0, 3 * (size_t)w->block_count * sizeof(double));
     if (t->cautious) {
@@ -180,7 +183,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     // Nothing but rigid bodies: M stands, and rows are all that can change.
     bool bodies = w->free_count == 0 && w->rigid_count > 0 && w->load_count == 0;
     t->loose = corrections(w, t) > 0 && qpc_is_implicit(w) && !bodies; // a QP follows
-    if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
+    if (st == QPC_OK) st = qpc_step_solve(w, t, before, w->dv, err);
     t->loose = false;
     // Where it led is where rows were made, or there are none.
     t->settled = bodies && !t->cautious && w->joint_count == 0 && st == QPC_OK && !t->contradiction &&
@@ -193,7 +196,7 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
 /// change from iterate to iterate (strain limits, folds) it can go back and forth between two points, each better
 /// than the other by its own rows: then steps are damped, and the QP's answer is taken once it settles. With cloth the
 /// first round ends there: what is left is nodes that change their facets, and if it matters the energy test asks again.
-/// There the QPs on the way are solved loosely, and the last one again in full from where it stands.
+/// There the QPs on the way are solved loosely, and the last one again in full from where it stands, with the rows that its motion hits.
 static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool again, qpc_error *err) {
     if (!qpc_is_implicit(w)) return QPC_OK;
     bool full = true;
@@ -234,7 +237,16 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (full && tight) return QPC_OK;
     // The last step was shortened: the answer is the QP's, the energy test judges it.
     if (!full) memcpy(w->dv, w->dv_try, (size_t)w->block_count * 3 * sizeof(double));
-    qpc_status st = tight || t->exhausted ? QPC_OK : qpc_step_solve(w, t, w->dv, w->dv, err);
+    t->unfinished = !tight && !t->exhausted;
+    qpc_step_place_end(w, t->h, w->dv);
+    return QPC_OK;
+}
+
+/// The QP that was solved loosely, in full from where it stands.
+static qpc_status finish(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    if (!t->unfinished) return QPC_OK;
+    t->unfinished = false;
+    qpc_status st = qpc_step_solve(w, t, w->dv, w->dv, err);
     if (st == QPC_OK && !t->contradiction) qpc_step_place_end(w, t->h, w->dv);
     return st;
 }
@@ -341,23 +353,31 @@ qpc_status qpc_step_renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err) {
 }
 
 /// Continuous detection of x -> x1: append what is hit, solve again, until nothing is new. *ret_clean: the
-/// last detection found nothing at all.
+/// last detection found nothing at all. A motion that is not solved in full yet is, with its hits if there are any.
 static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error *err) {
     *ret_clean = false;
     int32_t passes = t->gentle && w->solver.passes < GENTLE_PASSES ? GENTLE_PASSES : w->solver.passes;
     for (;;) {
         int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
         int32_t added = 0;
-        qpc_status st = qpc_obstacles_respond(w, t, err);
+        bool last = t->passes >= passes || t->last_pass;
+        qpc_status st = last || w->responds ? finish(w, t, err) : QPC_OK;
+        if (t->contradiction) return st;
+        if (st == QPC_OK) st = qpc_obstacles_respond(w, t, err);
         if (st == QPC_OK) st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
         qpc_lap(&since, &w->report->ns_detect);
         if (st != QPC_OK) return st;
         *ret_clean = w->probe.count == 0;
-        if (t->passes >= passes || t->last_pass) return QPC_OK;
+        if (last) return QPC_OK;
         if ((st = qpc_step_add_hits(w, t, &added, err)) != QPC_OK) return st;
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
-        if (added == 0) return QPC_OK;
+        if (added == 0 && !t->unfinished) return QPC_OK;
+        if (added == 0) {
+            if ((st = finish(w, t, err)) != QPC_OK || t->contradiction) return st;
+            continue;
+        }
+        t->unfinished = false;
         keep_to_rows(w, t);
         if (t->renew && (st = qpc_step_renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
