@@ -22,6 +22,23 @@ static void cloth_falls_over_every_shape_and_touches_none(void **state) {
     }
 }
 
+/// Each lies under the middle of a triangle of 0.5 m and more, or sweeps through there, and meets neither an edge nor a vertex.
+static void no_finger_goes_through_the_inside_of_a_coarse_triangle(void **state) {
+    (void)state;
+    static const char *const fingers[] = {
+        "'shape':{'kind':'sphere','radius':0.02},'position':[-0.14,-0.06,0.16]",
+        "'shape':{'kind':'capsule','radius':0.005,'length':0.1,'axis':'y'},'position':[-0.14,-0.07,0.16],'velocity':[0,0.4,0]",
+        "'shape':{'kind':'box','width':0.04,'height':0.03,'depth':0.05},'position':[-0.14,-0.07,0.16],'rotation':[0.9,0.3,0.2,0.1],'angular_velocity':[3,2,4]",
+        "'shape':{'kind':'cylinder','radius':0.01,'length':0.04,'axis':'x'},'position':[-0.14,-0.06,0.16]"};
+    static const char *const sheets[] = {"'kind':'cloth','membrane_stiffness':500", "'kind':'cloth','young':1e5,'poisson':0.3,'thickness':0.001"};
+    for (int i = 0; i < 8; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "{'dt':0.005,'contacts':{'friction':0.1},'bodies':[{%s,'mesh':{'generate':{'kind':'grid','columns':3,'width':1}},"
+                 "'area_density':0.2,'radius':0.005},{'kind':'obstacle',%s}]}", sheets[i / 4], fingers[i % 4]);
+        runs(text, 30, 1);
+    }
+}
+
 static void a_cable_is_stirred_by_a_turning_box_and_never_entered(void **state) {
     (void)state;
     runs("{'dt':0.005,'contacts':{'friction':0.2},'bodies':[{'kind':'cable','nodes':{'generate':{'kind':'line','from':[-0.5,0.3,0.05],'to':[0.5,0.3,0],'count':21}},"
@@ -66,6 +83,7 @@ static void a_cable_around_a_drum_is_held_as_by_a_capstan_round_or_faceted(void 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cloth_falls_over_every_shape_and_touches_none),
+        cmocka_unit_test(no_finger_goes_through_the_inside_of_a_coarse_triangle),
         cmocka_unit_test(a_cable_is_stirred_by_a_turning_box_and_never_entered),
         cmocka_unit_test(a_cable_around_a_drum_is_held_as_by_a_capstan_round_or_faceted),
     };
