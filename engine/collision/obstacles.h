@@ -1,4 +1,4 @@
-/// Obstacles in a detector: vertices, edges and triangles of chains and deforming meshes against implicit surfaces (implicit.h).
+/// Obstacles in a detector: vertices, edges and triangles of chains, deforming and rigid meshes against implicit surfaces (implicit.h).
 /// Inside of detection. Contacts have side i the feature, side j the obstacle; see qpc_contact for `offset`.
 #ifndef QPC_ENGINE_COLLISION_OBSTACLES_H
 #define QPC_ENGINE_COLLISION_OBSTACLES_H

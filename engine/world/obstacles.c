@@ -87,21 +87,19 @@ qpc_status qpc_obstacle_check_turn(qpc_vec3 angular_velocity, double dt, const c
 
 qpc_status qpc_obstacles_check(const qpc_scene_def *def, qpc_error *err) {
     char path[QPC_PATH_SIZE];
-    int32_t obstacle = -1, rigid = -1;
+    int32_t answers = -1, rigid = -1;
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
         if (body->motion == QPC_RIGID) rigid = i;
         if (!body->obstacle) continue;
-        obstacle = i;
+        if (body->responds) answers = i;
         snprintf(path, sizeof path, "bodies[%d].angular_velocity", i);
         qpc_status st = qpc_obstacle_check_turn(body->angular_velocity, def->dt, path, err);
         if (st != QPC_OK) return st;
     }
-    if (obstacle >= 0 && rigid >= 0) {
-        snprintf(path, sizeof path, "bodies[%d]", obstacle);
-        return qpc_fail_at(err, QPC_ERR_UNSUPPORTED, path, "obstacles are for particles: bodies[%d] is rigid; make the obstacle a static or kinematic mesh", rigid);
-    }
-    return QPC_OK;
+    if (answers < 0 || rigid < 0) return QPC_OK;
+    snprintf(path, sizeof path, "bodies[%d].response", answers);
+    return qpc_fail_at(err, QPC_ERR_UNSUPPORTED, path, "the response \"velocity\" is for particles: bodies[%d] is rigid; use \"rows\"", rigid);
 }
 
 void qpc_obstacle_frame(const qpc_implicit *shape, double *local) {

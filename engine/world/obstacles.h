@@ -7,7 +7,8 @@
 
 /// An `obstacle` of a scene.
 qpc_status qpc_obstacle_def_read(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err);
-/// What the bodies of a scene mean for each other: rigid bodies are refused beside obstacles, and turns of more than a quarter in a step.
+/// What the bodies of a scene mean for each other: rigid bodies are refused beside obstacles that answer by velocities,
+/// and turns of more than a quarter in a step.
 qpc_status qpc_obstacles_check(const qpc_scene_def *def, qpc_error *err);
 /// Nodes of the frame in the frame itself, (QPC_IMPLICIT_NODES x 3) m.
 void qpc_obstacle_frame(const qpc_implicit *shape, double *local);

@@ -98,41 +98,45 @@ typedef struct path {
     double from_at[3][3], to_at[3][3], speed; // of them; largest relative speed of a point, m a motion
 } path;
 
-/// Least distance of the segment from a to b, which is a convex function along it: by a golden section. iterations: 60 is exact.
-static double of_segment(const qpc_check_obstacle *s, const double a[3], const double b[3], int iterations) {
-    static const double golden = 0.6180339887498949;
-    double low = 0, high = 1, w[2], f[2], best = fmin(distance(s, a), distance(s, b));
-    for (int i = 0; i < iterations; i++) {
-        w[0] = high - golden * (high - low);
-        w[1] = low + golden * (high - low);
-        for (int k = 0; k < 2; k++) {
-            double at[3];
-            for (int c = 0; c < 3; c++) at[c] = (1 - w[k]) * a[c] + w[k] * b[c];
-            f[k] = distance(s, at);
-            best = fmin(best, f[k]);
+typedef struct side {
+    const qpc_check_obstacle *s;
+    const double *from, *to, *apex; // apex: the function is the least distance of the segment from there
+} side;
+
+static double golden(const side *f, int steps);
+
+/// Distance at a point of the side, or of the segment from the apex to it: either is a convex function along the side.
+static double along(const side *f, double w) {
+    double at[3];
+    for (int c = 0; c < 3; c++) at[c] = (1 - w) * f->from[c] + w * f->to[c];
+    if (f->apex == NULL) return distance(f->s, at);
+    const side inner = {f->s, f->apex, at, NULL};
+    return golden(&inner, 24);
+}
+
+/// Least value by a golden section. 24 steps find the place to 1e-5 of the length, 60 exactly.
+static double golden(const side *f, int steps) {
+    static const double part = 0.6180339887498949;
+    double low = 0, high = 1, u = 1 - part, v = part, fu = along(f, u), fv = along(f, v);
+    double best = fmin(fmin(along(f, 0), along(f, 1)), fmin(fu, fv));
+    for (int i = 0; i < steps; i++) {
+        if (fu < fv) {
+            high = v, v = u, fv = fu;
+            best = fmin(best, fu = along(f, u = high - part * (high - low)));
+        } else {
+            low = u, u = v, fu = fv;
+            best = fmin(best, fv = along(f, v = low + part * (high - low)));
         }
-        if (f[0] < f[1]) high = w[1];
-        else low = w[0];
     }
     return best;
 }
 
-/// Of a triangle: the same over segments from its first corner to points of the opposite edge (the least over them is convex too).
-static double of_triangle(const qpc_check_obstacle *s, double p[3][3]) {
-    static const double golden = 0.6180339887498949;
-    double low = 0, high = 1, w[2], f[2], best = of_segment(s, p[1], p[2], 60);
-    best = fmin(best, fmin(of_segment(s, p[0], p[1], 60), of_segment(s, p[0], p[2], 60)));
-    for (int i = 0; i < 32; i++) {
-        w[0] = high - golden * (high - low);
-        w[1] = low + golden * (high - low);
-        for (int k = 0; k < 2; k++) {
-            double at[3];
-            for (int c = 0; c < 3; c++) at[c] = (1 - w[k]) * p[1][c] + w[k] * p[2][c];
-            f[k] = of_segment(s, p[0], at, 32);
-            best = fmin(best, f[k]);
-        }
-        if (f[0] < f[1]) high = w[1];
-        else low = w[0];
+static double of_feature(const qpc_check_obstacle *s, int size, double p[3][3]) {
+    const side inside = {s, p[1], p[2], p[0]};
+    double best = size == 3 ? golden(&inside, 24) : HUGE_VAL;
+    for (int k = 0; k < (size == 3 ? 3 : 1); k++) {
+        const side edge = {s, p[k], p[(k + 1) % 3], NULL};
+        best = fmin(best, golden(&edge, 60));
     }
     return best;
 }
@@ -155,7 +159,7 @@ static double least(const path *p, double t, double enough) {
     }
     double bound = distance(p->s, middle) - size;
     if (bound > enough) return bound;
-    return p->size == 2 ? of_segment(p->s, local[0], local[1], 60) : of_triangle(p->s, local);
+    return of_feature(p->s, p->size, local);
 }
 
 /// When it comes to the shape within [t0, t1]; 2: never.
