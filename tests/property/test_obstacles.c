@@ -62,6 +62,18 @@ static void rigid_bodies_come_to_rest_on_every_shape_and_touch_none(void **state
     }
 }
 
+/// Over the two rims of a box that its edges cross alone; held at the middle of each it rocked at 6 cm/s.
+static void a_bar_across_a_box_does_not_rock(void **state) {
+    (void)state;
+    simulation sim;
+    worst w = {0};
+    simulation_start(&sim, "{'dt':0.005,'contacts':{'friction':0.4},'bodies':[{'kind':'rigid','mesh':{'generate':{'kind':'box','width':1,'height':0.05,'depth':0.1}},'density':500,"
+                           "'radius':0.005,'position':[0.1,0.16,0]},{'kind':'obstacle','shape':{'kind':'box','width':0.4,'height':0.2,'depth':0.3}}]}");
+    run(&sim, 200, &w);
+    assert_true(sim.report.max_speed < 2e-3);
+    end_promised(&sim, &w, 4);
+}
+
 static void rigid_bodies_that_fly_or_are_stirred_never_enter_an_obstacle(void **state) {
     (void)state;
     runs("{'dt':0.005,'bodies':[{'kind':'rigid','mesh':{'generate':{'kind':'box','width':0.3,'height':0.1,'depth':0.2}},'density':500,'radius':0.005,'position':[0,1,0],"
@@ -141,6 +153,7 @@ int main(void) {
         cmocka_unit_test(cloth_falls_over_every_shape_and_touches_none),
         cmocka_unit_test(no_finger_goes_through_the_inside_of_a_coarse_triangle),
         cmocka_unit_test(rigid_bodies_come_to_rest_on_every_shape_and_touch_none),
+        cmocka_unit_test(a_bar_across_a_box_does_not_rock),
         cmocka_unit_test(rigid_bodies_that_fly_or_are_stirred_never_enter_an_obstacle),
         cmocka_unit_test(a_rigid_box_slides_down_a_plane_as_the_formula),
         cmocka_unit_test(a_cable_is_stirred_by_a_turning_box_and_never_entered),
