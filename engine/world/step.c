@@ -496,6 +496,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     if (st != QPC_OK) {
         restore_state(w, &saved);
         w->near_valid = false;
+        if (st == QPC_ERR_NUMERIC) qpc_world_name_cause(w, err);
         return st;
     }
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
