@@ -286,12 +286,17 @@ static double step_operations(const qpc_linsys *sys) {
     return 2 * (double)entries + 15.0 * sys->n;
 }
 
+/// What is left of the equation of dv with the x at hand.
+static void balance(qpc_sheet *s) {
+    for (int32_t k = 0; k < s->qp->n; k++) s->grad[k] = -s->rest[k];
+    for (int32_t i = 0; i < s->qp->m; i++) qpc_friction_block_push(s->blocks + i, s->blocks[i].x, s->grad);
+}
+
 /// dv of x, by K^-1 of what is left of its equation, and |F| there: where the bound on the gradient's share does not do.
 static void settle(qpc_sheet *s, course *c) {
     const qpc_qp *qp = s->qp;
     for (int32_t pass = 0; pass < SETTLINGS; pass++) {
-        for (int32_t k = 0; k < qp->n; k++) s->grad[k] = -s->rest[k];
-        for (int32_t i = 0; i < qp->m; i++) qpc_friction_block_push(s->blocks + i, s->blocks[i].x, s->grad);
+        balance(s);
         c->doubt = doubt_of(s, c);
         if (pass > 0 && c->doubt <= 0.1 * c->tolerance * c->scale) break;
         qpc_linsys_solve_roughly(qp->sys, s->grad, NULL, SETTLED, 0, s->d);
@@ -360,27 +365,46 @@ static int32_t far_steps(const qpc_sheet *s) {
     return !s->by_cg ? FAR_STEPS : (int32_t)fmax(FAR_STEPS, fmin(steps, FAR_MOST));
 }
 
-/// By turns: the augmented Lagrangian comes near from afar, Newton ends what it goes round in. What that leaves nearly solved is
+/// Newton on the law (TF13) from x of the blocks; what follows goes on from the best that it met.
+static qpc_status close_in(qpc_sheet *s, course *c, int32_t most, int32_t *steps, qpc_error *err) {
+    int32_t near = most - *steps < NEAR_STEPS ? most - *steps : NEAR_STEPS;
+    qpc_status st = qpc_sheet_newton(s, AIM * c->tolerance * c->scale, near, steps, err);
+    if (st != QPC_OK) return st;
+    balance(s);
+    (void)look(s, c);
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        qpc_friction_block *b = s->blocks + i;
+        memcpy(b->center, b->x, sizeof b->x);
+        b->slide = qpc_sheet_slide(b);
+    }
+    c->least = c->reference = HUGE_VAL;
+    c->damping = 1;
+    c->linear = false;
+    return QPC_OK;
+}
+
+static bool solved(const course *c) {
+    return c->norm + c->doubt <= c->tolerance * c->scale;
+}
+
+/// By turns: the augmented Lagrangian comes near from afar, Newton ends what it goes round in. Impulses of the step or the correction
+/// before are near already: Newton goes first there, unless its factors are dear. What that leaves nearly solved is
 /// as good as it gets: contacts that leave each other next to no room have impulses without bound, and residuals fall no further.
 static qpc_status approach(qpc_sheet *s, course *c, const qpc_friction_doubt *doubt, int32_t most, int32_t *steps, qpc_error *err) {
     bool vain = false;
+    if (!s->by_cg && c->linear) {
+        (void)look(s, c); // the scale
+        qpc_status st = close_in(s, c, most, steps, err);
+        if (st != QPC_OK || solved(c)) return st;
+    }
     for (int32_t turn = 0; turn < TURNS && *steps < most; turn++) {
         int32_t far = *steps + far_steps(s);
         qpc_status st = iterate(s, c, far < most ? far : most, steps, err);
-        if (st != QPC_OK || c->norm + c->doubt <= c->tolerance * c->scale || *steps >= most) return st;
+        if (st != QPC_OK || solved(c) || *steps >= most) return st;
         if (turn == 0 && doubt != NULL && c->norm > FAR_OFF * c->scale) st = doubt->contradict(doubt->context, &vain, err);
         if (st != QPC_OK || vain) return st;
-        int32_t near = most - *steps < NEAR_STEPS ? most - *steps : NEAR_STEPS;
-        if ((st = qpc_sheet_newton(s, AIM * c->tolerance * c->scale, near, steps, err)) != QPC_OK) return st;
-        (void)look(s, c);
+        if ((st = close_in(s, c, most, steps, err)) != QPC_OK) return st;
         if (c->norm <= NEARLY * c->tolerance * c->scale) return QPC_OK;
-        for (int32_t i = 0; i < s->qp->m; i++) {
-            qpc_friction_block *b = s->blocks + i;
-            memcpy(b->center, b->x, sizeof b->x);
-            b->slide = qpc_sheet_slide(b);
-        }
-        c->least = c->reference = HUGE_VAL;
-        c->damping = 1;
     }
     return QPC_OK;
 }
@@ -397,7 +421,7 @@ qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *frict
     qpc_status st = set_up(&s, &c, start, lambda, beta, err);
     if (st == QPC_OK) st = approach(&s, &c, doubt, most, &steps, err);
     qpc_sheet_fini_steps(&s);
-    if (st == QPC_OK && !(c.norm + c.doubt <= tolerance * c.scale)) settle(&s, &c);
+    if (st == QPC_OK && !solved(&c)) settle(&s, &c);
     if (st == QPC_OK) {
         qpc_friction_blocks_report(s.blocks, qp->m, c.scale, found);
         found->natural += c.doubt / c.scale;

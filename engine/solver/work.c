@@ -45,7 +45,7 @@ static void measure_free(qpc_work *work, const double *inverse) {
 
 qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
                          const double *lambda, qpc_error *err) {
-    *work = (qpc_work){.qp = qp, .arena = arena, .beyond = options->beyond, .stat_tolerance = options->exact ? STAT_EXACT : STAT_TOLERANCE};
+    *work = (qpc_work){.qp = qp, .arena = arena, .beyond = options->beyond, .exact = options->exact, .stat_tolerance = options->exact ? STAT_EXACT : STAT_TOLERANCE};
     int32_t n = qp->n, m = qp->m;
     if (QPC_NEVER(n != qp->sys->n || n < 0 || m < 0))
         return qpc_fail(err, QPC_ERR_INTERNAL, "a QP of %d unknowns over a matrix of order %d", n,
@@ -96,7 +96,7 @@ qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const do
     const qpc_qp *qp = work->qp;
     // Without a factor by what a certificate can know of S and |r| then: as strict as that.
     bool unsure = !qp->sys->factored && qp->sys->blocks != NULL;
-    qpc_residuals out = {.scale = unsure ? fmax(work->free_norm, 1e-140) : work->scale};
+    qpc_residuals out = {.scale = unsure || work->exact ? fmax(work->free_norm, 1e-140) : work->scale};
     qpc_linsys_multiply(qp->sys, x, r);
     double x2 = 0, r2 = 0, comp = 0;
     for (int32_t i = 0; i < qp->n; i++) {

@@ -292,8 +292,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->relaxed = fmax(r->relaxed, fmax(t->relaxation, t->given));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
-    // Sweeps tell nothing of it, and what was slowed down or stopped is no answer any more.
-    if ((w->solver.position_based || t->exhausted) && certificate.stat > QPC_STAT_TOLERANCE) worsen(r, QPC_STEP_ITERATION_LIMIT);
+    if (!(certificate.stat <= QPC_STAT_TOLERANCE)) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);
@@ -501,6 +500,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     }
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     w->step++;
+    if (w->factor_first > 0) w->factor_first--;
     for (int32_t i = 0; i < w->substates.count; i += 1 + 3 * w->node_count)
         w->env.substep(w->env.user, w->step, w->substates.data[i], w->substates.data + i + 1, w->node_count);
     w->time += w->dt;

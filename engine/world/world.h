@@ -178,6 +178,7 @@ struct qpc_world {
     double *warm_lambda;
     int32_t warm_count, warm_capacity;
     double warm_h;          // the step length that they belong to
+    int32_t factor_first;   // steps to come whose K conjugate gradients are not tried on
     qpc_hash64 *hasher;
     // integrators other than Euler's (integrate.h), else NULL
     uint8_t *plain;           // (free_count) the node ends at x + h (v + dv)

@@ -141,6 +141,7 @@ static void check_step(const random_world *rw, const qpc_world *world, const qpc
     if (step > rw->steps / 2) o->late_allocations += r->allocations;
     if (r->natural_ratio > 1e-7 * 1.000001 && r->outcome == QPC_STEP_OPTIMAL)
         trouble(o, "step %d: optimal with natural ratio %g", step, r->natural_ratio);
+    if (r->stat > 1e-6 && r->outcome == QPC_STEP_OPTIMAL) trouble(o, "step %d: optimal with stat %g", step, r->stat);
     if (rw->implicit && r->outcome == QPC_STEP_OPTIMAL && r->halvings == 0) {
         o->energy_step = fmax(o->energy_step, r->energy_step);
         o->energy_drift = fmax(o->energy_drift, r->energy_drift);

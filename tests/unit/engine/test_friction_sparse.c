@@ -252,6 +252,32 @@ static void the_same_again_is_the_same_and_costs_less(void **state) {
     end();
 }
 
+/// What the next correction of a step asks: speeds a percent away, from the impulses before. The fixed point takes twelve for it.
+static void with_a_factor_a_problem_near_the_last_takes_few_steps(void **state) {
+    (void)state;
+    qpc_error err = {0};
+    int32_t asked = 0, steps = 0;
+    begin(24, 500);
+    struct qpc_blocks *blocks = s.d.sys.blocks;
+    for (int32_t step = 0; step < 12; step++) {
+        assemble(0.4);
+        s.d.sys.blocks = NULL;
+        assert_ok(solve(1e-10, 0, 0, &err), &err);
+        for (int32_t k = 0; k < 2 * s.d.m; k++) s.u0[k] *= 1.01;
+        assert_ok(solve(1e-10, 0, 0, &err), &err);
+        assert_true(s.report.converged);
+        check(1e-7);
+        if (s.d.m >= 24) {
+            asked++;
+            steps += s.report.newton;
+        }
+        s.d.sys.blocks = blocks;
+        advance();
+    }
+    if (!(asked >= 3 && steps <= 6 * asked)) fail_msg("%d problems took %d steps", asked, steps);
+    end();
+}
+
 static void bounds_hold_and_memory_is_linear(void **state) {
     (void)state;
     qpc_error err = {0};
@@ -340,6 +366,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sheets_obey_the_law_as_dense_methods_do),
         cmocka_unit_test(the_same_again_is_the_same_and_costs_less),
+        cmocka_unit_test(with_a_factor_a_problem_near_the_last_takes_few_steps),
         cmocka_unit_test(bounds_hold_and_memory_is_linear),
         cmocka_unit_test(memory_faults_leave_the_answer_alone),
     };
