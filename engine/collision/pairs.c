@@ -67,7 +67,7 @@ static void load_ee(const double *x, const qpc_chain_part *c, int32_t k, const q
 }
 
 static void fill(qpc_contact *c, const qpc_closest *near) {
-    memcpy(c->weight, near->weight, sizeof c->weight);
+    memcpy(c->weight, near->weight, sizeof near->weight);
     c->distance = near->distance;
     c->n = near->distance > 0 ? v3_scale(1 / near->distance, near->d) : v3(0, 0, 0);
 }
@@ -383,7 +383,7 @@ static inline bool moves_into(walk *w, bool vt, const qpc_vec3 p[4], const qpc_v
 }
 
 static void take(qpc_contact *r, const motion_hit *h) {
-    memcpy(r->weight, h->hit.weight, sizeof r->weight);
+    memcpy(r->weight, h->hit.weight, sizeof h->hit.weight);
     r->n = h->hit.n;
     r->distance = h->hit.distance;
     r->toi = h->hit.toi;

@@ -253,7 +253,7 @@ static qpc_status finish(qpc_world *w, qpc_trial *t, qpc_error *err) {
 
 static bool same_row(const qpc_contact *a, const qpc_contact *b) {
     if (a->key != b->key || v3_norm2(v3_sub(a->n, b->n)) > 1e-16) return false;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < QPC_CONTACT_NODES; k++)
         if (a->node[k] != b->node[k] || fabs(a->weight[k] - b->weight[k]) > 1e-8) return false;
     return true;
 }

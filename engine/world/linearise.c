@@ -227,7 +227,7 @@ static qpc_status hold(qpc_world *w, const qpc_contact *contact, qpc_error *err)
 /// Gap of a contact's own points along its normal at x: n . sum w x - offset, m.
 double qpc_contact_gap_at(const qpc_contact *c, const double *x) {
     qpc_vec3 d = v3(0.0, 0.0, 0.0);
-    for (int k = 0; k < 4; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
     return v3_dot(c->n, d) - c->offset;
 }
 
@@ -289,7 +289,7 @@ bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest) {
         double keep = 0.0; // what c is for a gap of 0
         if (rows->kind[i] == QPC_ROW_CONTACT && level == 1) {
             const qpc_contact *c = &w->held.data[rows->source[i]];
-            for (int k = 0; k < 4; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
+            for (int k = 0; k < QPC_CONTACT_NODES; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
         } else if ((rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) && level == 2) {
             double n[3] = {0.0, 0.0, 0.0}; // with the sign of the row
             int32_t node = w->spring_node[rows->source[i]], other = qpc_springs_other(&w->springs, rows->source[i]);

@@ -146,7 +146,7 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
         const qpc_contact *c = &w->held.data[rows->source[list[i].item]];
         qpc_contact_info *out = &w->contact_info[i];
         qpc_vec3 at = v3(0.0, 0.0, 0.0);
-        for (int k = 0; k < (c->kind == QPC_CONTACT_VT ? 1 : 2); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * c->node[k]));
+        for (int k = 0; k < qpc_contact_split(c); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * c->node[k]));
         int32_t row = list[i].item, rub = qpc_rub_of_row(&w->rub, row);
         double bounce = row < w->bounce.count ? w->bounce.data[row] : 0.0;
         *out = (qpc_contact_info){.kind = c->kind, .gap = qpc_contact_gap_at(c, w->x) - c->separation,
@@ -495,6 +495,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     if (st != QPC_OK) {
         restore_state(w, &saved);
         w->near_valid = false;
+        if (st == QPC_ERR_NUMERIC) qpc_world_name_cause(w, err);
         return st;
     }
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);

@@ -208,6 +208,10 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, co
 /// Chain the hash of the state after step w->step + 1 onto w->hash.
 uint64_t qpc_world_state_hash(qpc_world *w);
 
+// ---- cause.c ----
+/// Append to the message of a step that ran out of the range of numbers which body does something in it that none can, if one does.
+void qpc_world_name_cause(const qpc_world *w, qpc_error *err);
+
 // ---- friction.c ----
 void qpc_rub_fini(qpc_rub *rub);
 
