@@ -30,13 +30,15 @@ enum {
     PATIENT_NEWTON = 40,     // of a patient attempt
     LOST_NEWTON = 3,         // corrections from a prediction without its contacts, before it is tried in halves
     GIVING_NEWTON = 3,       // corrections where limits give way, whatever the scene says
+    NEEDED_NEWTON = 10,      // the same where energy is gained, or the first QP says little (T45)
 };
 
 /// Newton corrections of an attempt. Limits that give way are springs a hundred times as stiff that begin at their length: one
-/// linear solve steps far over that, and what it stores comes back as speed.
+/// linear solve steps far over that, and what it stores comes back as speed. So does what the first QP does not know of (T45).
 static int32_t corrections(const qpc_world *w, const qpc_trial *t) {
     if (t->patient) return PATIENT_NEWTON;
-    return w->springs.giving != NULL && w->solver.newton < GIVING_NEWTON ? GIVING_NEWTON : w->solver.newton;
+    int32_t least = t->rough || t->gaining || t->divided ? NEEDED_NEWTON : w->springs.giving != NULL ? GIVING_NEWTON : 0;
+    return w->solver.newton < least ? least : w->solver.newton;
 }
 
 void qpc_step_place_end(qpc_world *w, double h, const double *dv) {
@@ -173,10 +175,10 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         w->near_valid = st == QPC_OK;
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
-        st = t->divisible ? note_start(w, err) : QPC_OK;
+        st = t->watched ? note_start(w, err) : QPC_OK;
         qpc_step_place_end(w, t->h, w->dv);
         if (st == QPC_OK) st = detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) t->lost = t->divisible && qpc_lost_look(w);
+        if (st == QPC_OK) t->lost = t->watched && qpc_lost_look(w);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
@@ -189,7 +191,15 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     t->settled = bodies && !t->cautious && w->joint_count == 0 && st == QPC_OK && !t->contradiction &&
                  (w->rows.m == 0 || change_of_rigids(w, w->dv, NULL) <= NEWTON_TOLERANCE * w->min_separation / t->h);
     if (st == QPC_OK) qpc_step_place_end(w, t->h, w->dv);
+    if (st == QPC_OK && t->watched && !t->cautious && !t->contradiction) qpc_lost_compare(w, t);
     return st;
+}
+
+/// Corrections that do not settle (change: the last one's, over its tolerance). Where the first QP told little, all are waited for:
+/// most do (a box that falls on a cable).
+static bool is_too_long(const qpc_world *w, const qpc_trial *t, double change) {
+    if (!t->divisible || t->exhausted) return false;
+    return change > 1.0 && ((t->lost && t->newton >= LOST_NEWTON) || (t->overshoots && t->newton >= corrections(w, t)));
 }
 
 /// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles. Where rows
@@ -221,7 +231,7 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
         change = backtrack(w, t->h, most, &full) / most;
         astray = chord && change > fmax(CHORD * before, CHORD_FINE * tolerance);
         chord = false;
-        if (t->lost && !t->exhausted && change > tolerance && t->newton >= LOST_NEWTON) {
+        if (is_too_long(w, t, change / tolerance)) {
             t->too_long = true;
             return QPC_OK;
         }
@@ -428,6 +438,13 @@ static qpc_status test_swerve(qpc_world *w, qpc_trial *t, bool clean, qpc_error 
     return st;
 }
 
+/// What was hit may have made of a first answer that needed no corrections one that does.
+static bool turns_rough(const qpc_world *w, qpc_trial *t) {
+    if (!t->watched || t->cautious || t->newton > 0 || t->passes == 0 || t->exhausted) return false;
+    qpc_lost_compare(w, t);
+    return t->rough;
+}
+
 static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
     bool clean = false;
@@ -446,7 +463,8 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         qpc_trial_test_energy(w, t);
         qpc_lap(&since, &w->report->ns_certify);
         // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
-        if (!qpc_trial_gains(w, t)) break;
+        bool gains = qpc_trial_gains(w, t);
+        if (!gains && !turns_rough(w, t)) break;
         if ((t->newton >= corrections(w, t) || round == MAX_ROUNDS - 1) && qpc_integrate_fall_back(w)) { // by implicit Euler, then
             qpc_trial_count(w, t);
             t->newton = t->passes = round = 0;
@@ -454,8 +472,9 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
             qpc_step_place_end(w, t->h, w->dv);
             continue;
         }
+        t->gaining = t->gaining || gains;
         if (t->newton >= corrections(w, t)) break;
-        tolerance *= 1e-2;
+        if (gains) tolerance *= 1e-2;
     }
     if (st != QPC_OK || t->contradiction) return st;
     t->giving = t->contradiction = qpc_step_overrun_gives(w, t);
@@ -474,7 +493,8 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 /// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
 static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .divisible = t->divisible, .cautious = cautious, .gentle = gentle};
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .watched = t->watched, .divided = t->divided,
+                     .divisible = t->divisible, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
 
@@ -499,7 +519,7 @@ qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_step_hold_limits(w);
     qpc_status st = try_motion(w, t, err);
     while (st == QPC_OK && t->contradiction && t->giving) st = restart(w, t, false, false, err);
-    t->too_long = t->too_long || (t->contradiction && t->lost && !t->exhausted);
+    t->too_long = t->too_long || (t->contradiction && t->lost && t->divisible && !t->exhausted);
     if (st == QPC_OK && t->contradiction && !t->too_long) st = qpc_trial_attempt_cautiously(w, t, false, err);
     // Once more with nothing pushed out, by the default engine.
     if (st == QPC_OK && t->broken && !t->exhausted) st = qpc_trial_attempt_cautiously(w, t, true, err);

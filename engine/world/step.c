@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const double MOST_RUBBED = 1e-4; // of the energy scale, that a motion in which something rubs may gain at the bottom of halving
+
 // ---- state that a failed attempt gives back ----
 
 typedef struct saved_state {
@@ -381,20 +383,26 @@ static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
     return QPC_OK;
 }
 
-/// A motion that hits nothing and gains energy all the same. Where something rubs it is reported, not stopped: what slides would
-/// never go on again (a cable that slips over a drum).
-static bool gains_at_the_bottom(const qpc_world *w, const qpc_trial *t) { return !t->impact && w->rub.row.count == 0 && qpc_trial_gains(w, t); }
+/// A motion that hits nothing and gains energy all the same. Where something rubs a little is reported, not stopped: what slides
+/// would never go on again (a cable that slips over a drum).
+static bool gains_at_the_bottom(const qpc_world *w, const qpc_trial *t) {
+    return !t->impact && qpc_trial_gains(w, t) && (w->rub.row.count == 0 || t->excess > MOST_RUBBED);
+}
 
-/// Whether a motion that proves too long for its contacts may be made in halves (T44); of a budget, half must be left.
+/// Whether contacts that its prediction loses are looked for in a motion (T44).
+static bool may_lose_contacts(const qpc_world *w) { return qpc_is_implicit(w) && !w->solver.position_based && !qpc_has_cloth(w); }
+
+/// Whether a motion that proves too long for its contacts may be made in halves; of a budget, half must be left.
 static bool may_be_divided(const qpc_world *w, int32_t depth) {
-    if (!qpc_is_implicit(w) || w->solver.position_based || qpc_has_cloth(w) || w->solver.newton == 0 || depth >= w->solver.halvings) return false;
+    if (!may_lose_contacts(w) || depth >= w->solver.halvings) return false;
     return w->solver.budget <= 0 || 2 * (int64_t)qpc_step_budget_left(w) > w->solver.budget;
 }
 
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
-    qpc_trial t = {.h = h, .left = left, .divisible = may_be_divided(w, depth)};
+    bool watched = may_lose_contacts(w);
+    qpc_trial t = {.h = h, .left = left, .watched = watched, .divided = watched && depth > 0, .divisible = may_be_divided(w, depth)};
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
