@@ -28,17 +28,33 @@ static qpc_vec3 approach(const qpc_world *w, const qpc_contact *c) {
     return u;
 }
 
-/// Change of that velocity: v_n -> -e v_n, v_t reduced by up to mu times the change of v_n.
-static qpc_vec3 reflected(const qpc_world *w, double h, const qpc_contact *c) {
+/// Way of the point along the surface after it came to it, m: all of the motion if it was there, else the part behind the tangent plane.
+static qpc_vec3 way_along(const qpc_world *w, double h, const qpc_contact *c, double gap) {
+    qpc_vec3 way = v3_scale(-h, qpc_obstacle_spin(w, c));
+    for (int k = 0; k < 4; k++) {
+        const int64_t at = 3 * (int64_t)c->node[k];
+        way = v3_madd(way, c->weight[k], v3_sub(v3_load(w->x1 + at), v3_load(w->x + at)));
+    }
+    double into = v3_dot(way, c->n), after = into < gap ? gap / into : 1.0;
+    return v3_scale(after, v3_madd(way, -into, c->n));
+}
+
+typedef struct answer_of { // what a contact asks for
+    qpc_vec3 change;       // of the velocity, m/s
+    double stopped;        // part of the sliding that friction takes
+} answer_of;
+
+/// v_n -> -e v_n, v_t reduced by up to mu times the change of v_n.
+static answer_of reflected(const qpc_world *w, double h, const qpc_contact *c) {
     qpc_contact_law law = qpc_world_law(w, c);
     qpc_vec3 u = approach(w, c);
     double into = -v3_dot(u, c->n);
-    if (!(into > 0.0)) return v3(0.0, 0.0, 0.0);
+    if (!(into > 0.0)) return (answer_of){{0.0, 0.0, 0.0}, 0.0};
     double change = into > RESTING * h * v3_norm(w->gravity) ? (1.0 + law.restitution) * into : into;
     qpc_vec3 along = v3_madd(u, into, c->n);
-    double slip = v3_norm(along), stopped = w->solver.friction == QPC_FRICTION_OFF ? 0.0 : fmin(law.friction * change, slip);
-    qpc_vec3 all = v3_scale(change, c->n);
-    return slip > 0.0 ? v3_madd(all, -stopped / slip, along) : all;
+    double slip = v3_norm(along), most = w->solver.friction == QPC_FRICTION_OFF ? 0.0 : law.friction * change;
+    double stopped = slip > most ? most / slip : most > 0.0 ? 1.0 : 0.0;
+    return (answer_of){v3_madd(v3_scale(change, c->n), -stopped, along), stopped};
 }
 
 static qpc_status note(qpc_world *w, const qpc_contact *c, qpc_vec3 impulse, qpc_error *err) {
@@ -58,11 +74,13 @@ static qpc_status answer(qpc_world *w, double h, const qpc_contact *c, bool *ret
     double gap = qpc_contact_gap_at(c, w->x1) - c->separation, mobility = 0.0;
     for (int k = 0; k < qpc_contact_split(c); k++) mobility += c->weight[k] * c->weight[k] * inverse_mass(w, c->node[k]);
     if (!(gap < -1e-9 * c->separation) || !(mobility > 0.0)) return QPC_OK;
-    qpc_vec3 impulse = v3_scale(1.0 / mobility, reflected(w, h, c));
+    answer_of a = reflected(w, h, c);
+    qpc_vec3 impulse = v3_scale(1.0 / mobility, a.change);
+    qpc_vec3 shift = v3_scale(-1.0 / mobility, v3_madd(v3_scale(a.stopped, way_along(w, h, c, gap)), gap, c->n));
     for (int k = 0; k < qpc_contact_split(c); k++) {
         double part = c->weight[k] * inverse_mass(w, c->node[k]);
         double *x1 = w->x1 + 3 * (int64_t)c->node[k], *dv = w->dv + 3 * (int64_t)c->node[k];
-        v3_store(x1, v3_madd(v3_load(x1), -part * gap / mobility, c->n));
+        v3_store(x1, v3_madd(v3_load(x1), part, shift));
         v3_store(dv, v3_madd(v3_load(dv), part, impulse));
     }
     *ret_any = true;

@@ -206,10 +206,49 @@ static void a_response_by_velocities_bounces_sticks_and_slips_as_the_formulas(vo
             w = world_from("{'dt':0.005,'gravity':[0,-9.81,0],'integrator':'%s','solver':{'name':'%s'},'contacts':{'friction':%.17g},'bodies':[" PARTICLE
                            ",{'kind':'obstacle','response':'velocity','shape':{'kind':'plane'},'rotation':[%.17g,0,0,%.17g]}]}", schemes[i].integrator, schemes[i].solver,
                            mu, 0.01 * sin(a), 0.01 * cos(a), 0.0, 0.0, 0.0, 0.0, cos(0.5 * a), -sin(0.5 * a));
+            qpc_vec3 from = place(w, 0);
             for (int s = 0; s < 200; s++) assert_int_equal(step(w).failsafe, 0);
             assert_near(v3_norm(speed(w, 0)), slips ? slip * t : 0.0, 1e-9);
+            // The way of what sticks is none, and that of what slips is its speed's, to first order.
+            assert_near(v3_norm(v3_sub(place(w, 0), from)), slips ? 0.5 * slip * t * t : 0.0, slips ? 0.5 * g * sin(a) * t * 0.005 : 1e-12);
             qpc_world_destroy(w);
         }
+    }
+}
+
+static void what_a_response_by_velocities_holds_stands_for_a_minute(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        qpc_world *w = world_from("{'dt':0.02,'gravity':[0,-9.81,0],'integrator':'%s','solver':{'name':'%s'},'contacts':{'friction':0.55},'bodies':[" PARTICLE
+                                  ",{'kind':'obstacle','response':'velocity','shape':{'kind':'plane'},'rotation':[%.17g,0,0,%.17g]}]}", schemes[i].integrator, schemes[i].solver,
+                                  0.01 * sin(0.45), 0.01 * cos(0.45), 0.0, 0.0, 0.0, 0.0, cos(0.225), -sin(0.225));
+        qpc_vec3 from = place(w, 0);
+        for (int s = 0; s < 3000; s++) step(w);
+        assert_true(v3_norm(v3_sub(place(w, 0), from)) < 1e-9);
+        qpc_world_destroy(w);
+    }
+}
+
+/// Apex of the first bounce, from 0.5 m, and the time of the second impact is where friction has taken mu (1 + e) v_n of the way.
+static void a_bounce_by_velocities_is_of_first_order_in_height_and_way(void **state) {
+    (void)state;
+    double v = sqrt(2 * g * 0.5), t0 = v / g, end = t0 + v / g, way = 2 * t0 + (2 - 0.2 * 1.5 * v) * (end - t0);
+    for (int i = 0; i < 3; i++) {
+        double high[2], far[2];
+        for (int fine = 0; fine < 2; fine++) {
+            double dt = end / (fine ? 1600 : 200), apex = 0;
+            qpc_world *w = world_from("{'dt':%.17g,'gravity':[0,-9.81,0],'integrator':'%s','solver':{'name':'%s'},'contacts':{'restitution':0.5,'friction':0.2},'bodies':[" PARTICLE
+                                      ",{'kind':'obstacle','response':'velocity','shape':{'kind':'plane'}}]}", dt, schemes[i].integrator, schemes[i].solver, 0.0, 0.51, 0.0, 2.0, 0.0, 0.0);
+            for (int s = 0; s < (fine ? 1600 : 200); s++) {
+                step(w);
+                if ((s + 1) * dt > t0 + 0.05) apex = fmax(apex, place(w, 0).y - 0.01);
+            }
+            high[fine] = fabs(apex - 0.125);
+            far[fine] = fabs(place(w, 0).x - way);
+            qpc_world_destroy(w);
+        }
+        assert_true(high[0] < 0.03 && high[1] < 0.25 * high[0] + 1e-5);
+        assert_true(far[0] < 0.02 && far[1] < 0.25 * far[0] + 1e-5);
     }
 }
 
@@ -308,6 +347,8 @@ int main(void) {
         cmocka_unit_test(no_bullet_goes_through_a_wire),
         cmocka_unit_test(a_wire_that_is_swung_sweeps_along_what_is_in_its_way),
         cmocka_unit_test(a_response_by_velocities_bounces_sticks_and_slips_as_the_formulas),
+        cmocka_unit_test(what_a_response_by_velocities_holds_stands_for_a_minute),
+        cmocka_unit_test(a_bounce_by_velocities_is_of_first_order_in_height_and_way),
         cmocka_unit_test(a_response_by_velocities_holds_a_chain_and_an_edge_and_reports_their_weight),
         cmocka_unit_test(a_response_by_velocities_is_refused_where_steps_promise_their_energy),
         cmocka_unit_test(an_edge_that_falls_across_a_thin_rod_is_held_between_its_nodes),
