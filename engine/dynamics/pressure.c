@@ -50,9 +50,9 @@ qpc_status qpc_pressed_make(const int32_t *triangles, int32_t count, int32_t fir
     half *list = qpc_alloc_array(3 * n, sizeof *list);
     ret->node = qpc_alloc_array(3 * n, sizeof *ret->node);
     ret->edge = qpc_alloc_array(3 * n, 4 * sizeof *ret->edge);
-    ret->slack = qpc_alloc_array((size_t)node_count, sizeof *ret->slack);
+    ret->over = qpc_alloc_array((size_t)node_count, sizeof *ret->over);
     qpc_status st = QPC_OK;
-    if (list == NULL || ret->node == NULL || ret->edge == NULL || ret->slack == NULL)
+    if (list == NULL || ret->node == NULL || ret->edge == NULL || ret->over == NULL)
         st = qpc_fail(err, QPC_ERR_MEMORY, "no memory for pressure on %d triangles", count);
     int32_t halves = 0;
     for (int32_t t = 0; t < count && st == QPC_OK; t++) {
@@ -77,7 +77,7 @@ qpc_status qpc_pressed_make(const int32_t *triangles, int32_t count, int32_t fir
 void qpc_pressed_fini(qpc_pressed *s) {
     qpc_free(s->node);
     qpc_free(s->edge);
-    qpc_free(s->slack);
+    qpc_free(s->over);
     *s = (qpc_pressed){0};
 }
 
@@ -141,38 +141,53 @@ void qpc_pressed_open_force(const qpc_pressed *s, double p, const double *x, qpc
 
 // ---- load stiffness ----
 
+/// Of a node's blocks over what its mass stands: beyond that all of H is reduced. Springs that weigh more than what holds the surface would
+/// make Newton's iteration creep (docs/theory-joints.md, TJ11).
+static const double MOST_OVER = 8.0;
+
 /// c of the block H_ij = p [c] / 6 of an edge, [c] y = c x y.
 static qpc_vec3 across(const qpc_pressed *s, int32_t k, const double *x, qpc_vec3 o) {
     const int32_t *e = s->edge + 4 * (int64_t)k;
     return v3_sub(at(x, e[2]), e[3] >= 0 ? at(x, e[3]) : o);
 }
 
-static void add_edge(qpc_linsys *K, int32_t i, int32_t j, double by, qpc_vec3 c) {
-    const double block[3][3] = {{0.0, -c.z, c.y}, {c.z, 0.0, -c.x}, {-c.y, c.x, 0.0}};
-    for (int32_t a = 0; a < 3; a++)
+static void add_edge(qpc_linsys *K, int32_t i, int32_t j, qpc_vec3 c, double spring) {
+    const double block[3][3] = {{-spring, -c.z, c.y}, {c.z, -spring, -c.x}, {-c.y, c.x, -spring}};
+    for (int32_t a = 0; a < 3; a++) {
         for (int32_t b = 0; b < 3; b++) {
-            if (a == b) continue;
             double *value = i > j ? qpc_linsys_entry(K, 3 * i + a, 3 * j + b) : qpc_linsys_entry(K, 3 * j + b, 3 * i + a);
-            *value += by * block[a][b];
+            *value += block[a][b];
         }
+        *qpc_linsys_entry(K, 3 * i + a, 3 * i + a) += spring;
+        *qpc_linsys_entry(K, 3 * j + a, 3 * j + a) += spring;
+    }
+}
+
+/// Spring of an edge over h^2 |H_ij|, from how much the blocks of its ends are over what their masses stand, each (docs/theory-joints.md, TJ11).
+static double spring_of(double one, double other) {
+    if (!(one > 1.0) && !(other > 1.0)) return 0.0;
+    return (one > 1.0 ? 0.25 * one : 0.5) + (other > 1.0 ? 0.25 * other : 0.5);
 }
 
 void qpc_pressed_stiffness(const qpc_pressed *s, double p, const double *x, qpc_vec3 o, const double *v, double h, const double *mass,
                            qpc_linsys *K, double *Hv) {
-    double *slack = s->slack - s->first_node;
+    double *over = s->over - s->first_node;
     int32_t all = s->edge_count + s->border_count;
-    for (int32_t i = 0; i < s->node_count; i++) s->slack[i] = 0.0;
-    for (int32_t k = 0; k < all; k++) {
-        double size = h * h * fabs(p) / 6.0 * v3_norm(across(s, k, x, o));
-        for (int c = 0; c < 2; c++) slack[s->edge[4 * (int64_t)k + c]] += size;
-    }
-    for (int32_t i = s->first_node; i < s->first_node + s->node_count; i++)
-        slack[i] = slack[i] > QPC_PRESSED_SHARE * mass[i] ? QPC_PRESSED_SHARE * mass[i] / slack[i] : 1.0;
+    for (int32_t i = 0; i < s->node_count; i++) s->over[i] = 0.0;
     for (int32_t k = 0; k < all; k++) {
         const int32_t *e = s->edge + 4 * (int64_t)k;
-        qpc_vec3 c = v3_scale(p / 6.0 * fmin(slack[e[0]], slack[e[1]]), across(s, k, x, o));
-        add(Hv, e[0], 1.0, v3_cross(c, at(v, e[1])));
-        add(Hv, e[1], -1.0, v3_cross(c, at(v, e[0])));
-        add_edge(K, e[0], e[1], h * h, c);
+        double size = h * h * fabs(p) / 6.0 * v3_norm(across(s, k, x, o));
+        for (int c = 0; c < 2; c++) over[e[c]] += size / (QPC_PRESSED_SHARE * mass[e[c]]);
+    }
+    double most = 1.0;
+    for (int32_t i = 0; i < s->node_count; i++) most = fmax(most, s->over[i] / MOST_OVER);
+    for (int32_t k = 0; k < all; k++) {
+        const int32_t *e = s->edge + 4 * (int64_t)k;
+        qpc_vec3 c = v3_scale(p / 6.0 / most, across(s, k, x, o));
+        double spring = spring_of(over[e[0]] / most, over[e[1]] / most) * v3_norm(c);
+        qpc_vec3 pull = v3_scale(spring, v3_sub(at(v, e[0]), at(v, e[1])));
+        add(Hv, e[0], 1.0, v3_add(v3_cross(c, at(v, e[1])), pull));
+        add(Hv, e[1], -1.0, v3_add(v3_cross(c, at(v, e[0])), pull));
+        add_edge(K, e[0], e[1], v3_scale(h * h, c), h * h * spring);
     }
 }

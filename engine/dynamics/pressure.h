@@ -15,7 +15,7 @@ typedef struct qpc_pressed {
     int32_t *node;                           // (count x 3)
     int32_t *edge;   // (edge_count + border_count, x 4) i, j, corner opposite of the triangle that goes from i to j, of the other; -1: none
     int32_t first_node, node_count;
-    double *slack;   // (node_count) scratch of the stiffness
+    double *over;    // (node_count) scratch of the stiffness
 } qpc_pressed;
 
 /// Triangles (count x 3) of vertices 0 .. node_count - 1, which are nodes from first_node. QPC_ERR_INVALID if two triangles go along an edge
@@ -33,8 +33,9 @@ double qpc_pressed_work(const qpc_pressed *s, double p, const double *x, const d
 void qpc_pressed_force(const qpc_pressed *s, double p, const double *x, double *f);
 /// Of the open side: f (3 n) += p times the gradient of the volume less what qpc_pressed_force() gives; 0 where nothing is on a border.
 void qpc_pressed_open_force(const qpc_pressed *s, double p, const double *x, qpc_vec3 o, double *f);
-/// K += h^2 H and Hv += H v (3 n, both), H = -p times the second derivatives of the volume, each edge's by so much less that the sum of a node's
-/// blocks is no more than QPC_PRESSED_SHARE of its mass: K is not less than the rest of the masses.
+/// K += h^2 H and Hv += H v (3 n, both), H = -p times the second derivatives of the volume. Where a node's blocks are more than QPC_PRESSED_SHARE
+/// of its mass, springs of length 0 along its edges are in both as well (TJ11): K is not less than the rest of the masses, and H of a closed
+/// surface has columns that sum to zero, springs or not: no iterate of Newton's gains momentum.
 #define QPC_PRESSED_SHARE 0.5
 void qpc_pressed_stiffness(const qpc_pressed *s, double p, const double *x, qpc_vec3 o, const double *v, double h, const double *mass,
                            qpc_linsys *K, double *Hv);

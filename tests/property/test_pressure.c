@@ -78,6 +78,31 @@ static void a_soft_block_under_pressure_shrinks_alike(void **state) {
     simulation_end(&sim);
 }
 
+/// Pressure that the masses of a step do not outweigh, on a free block: forces sum to zero, so momentum stays, converged or not.
+static void a_free_block_under_its_pressure_keeps_its_momentum(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [{'kind': 'soft', 'mesh': {'generate': {'kind': 'block', 'columns': 3, 'rows': 2, 'layers': 2, "
+                           "'width': 0.3, 'height': 0.2, 'depth': 0.25}}, 'radius': 0.001, 'density': 1000, 'young': 1e5, 'poisson': 0.3, 'model': 'neo-hookean'}],"
+                           "'loads': [{'kind': 'pressure', 'body': 0, 'pressure': 3e4}]}");
+    double scale = 0;
+    for (int s = 0; s < 30; s++) {
+        run(&sim, 1);
+        qpc_vec3 momentum = v3(0, 0, 0);
+        double kinetic = 0, mass = 0;
+        for (int i = 0; i < sim.w.world->free_count; i++) {
+            qpc_vec3 v = v3_load(simulation_v(&sim, i));
+            momentum = v3_madd(momentum, sim.w.world->mass[i], v);
+            mass += sim.w.world->mass[i];
+            kinetic += 0.5 * sim.w.world->mass[i] * v3_norm2(v);
+        }
+        scale = fmax(scale, sqrt(2 * mass * kinetic));
+        assert_true(v3_norm(momentum) < 1e-12 * scale);
+    }
+    assert_true(scale > 1);
+    simulation_end(&sim);
+}
+
 #define BOX(more)                                                                                                                       \
     "{'kind': 'rigid', 'mesh': {'generate': {'kind': 'box', 'width': 0.2, 'height': 0.1, 'depth': 0.1}}, 'radius': 0.001, 'mass': 1" more "}"
 
@@ -98,6 +123,7 @@ int main(void) {
         cmocka_unit_test(a_flat_sheet_goes_up_as_p_over_its_density),
         cmocka_unit_test(what_holds_a_bulged_sheet_takes_p_times_the_area_of_its_rim),
         cmocka_unit_test(a_soft_block_under_pressure_shrinks_alike),
+        cmocka_unit_test(a_free_block_under_its_pressure_keeps_its_momentum),
         cmocka_unit_test(a_closed_rigid_body_does_not_feel_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

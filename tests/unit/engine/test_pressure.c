@@ -146,6 +146,29 @@ static void what_is_kept_never_takes_more_than_its_share_of_the_masses(void **st
     qpc_pressed_fini(&s);
 }
 
+/// Whatever the masses leave of it: a translation is in the null space, and no velocities add to the momentum.
+static void load_stiffness_of_a_closed_surface_keeps_translations_and_momentum(void **state) {
+    (void)state;
+    double x[N], v[N], Hv[N], Ku[N], u[N], mass[NODES];
+    qpc_pressed s = made(TRIANGLES);
+    for (int k = 0; k < 10; k++) {
+        qpc_linsys K;
+        double p = k % 2 == 0 ? 1e4 : -1e4, h = 0.1, sum[3] = {0}, size = 0;
+        bent_cube(0.4, x);
+        for (int32_t i = 0; i < NODES; i++) mass[i] = pow(10, 2 * uniform());
+        for (int32_t i = 0; i < N; i++) v[i] = uniform(), u[i] = (double[]){3, -1, 2}[i % 3];
+        stiffness(&s, p, x, h, mass, &K, v, Hv);
+        qpc_linsys_multiply(&K, u, Ku);
+        for (int32_t i = 0; i < N; i++) sum[i % 3] += Hv[i], size = fmax(size, fabs(Hv[i]));
+        for (int32_t i = 0; i < N; i++) assert_near(Ku[i], 0, 1e-13 * h * h * size);
+        for (int32_t e = 0; e < 3; e++) assert_near(sum[e], 0, 1e-13 * size);
+        qpc_linsys_multiply(&K, v, Ku);
+        for (int32_t i = 0; i < N; i++) assert_near(Ku[i], h * h * Hv[i], 1e-13 * h * h * size);
+        qpc_linsys_fini(&K);
+    }
+    qpc_pressed_fini(&s);
+}
+
 static void a_surface_without_two_sides_is_refused(void **state) {
     (void)state;
     static const int32_t turned[] = {0, 1, 2, 1, 2, 3}, three[] = {0, 1, 2, 2, 1, 3, 1, 2, 4};
@@ -163,6 +186,7 @@ int main(void) {
         cmocka_unit_test(forces_are_the_gradient_of_the_volume),
         cmocka_unit_test(load_stiffness_is_the_second_derivative_of_the_volume),
         cmocka_unit_test(what_is_kept_never_takes_more_than_its_share_of_the_masses),
+        cmocka_unit_test(load_stiffness_of_a_closed_surface_keeps_translations_and_momentum),
         cmocka_unit_test(a_surface_without_two_sides_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
