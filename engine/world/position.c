@@ -7,44 +7,44 @@ typedef struct projection {
     qpc_world *w;
     const qpc_friction *friction;
     double h;
-    double *dv, *lambda;  // (3 free_count) m/s; (springs) N s^2: the multiplier of XPBD
+    double *dv, *pull;    // (3 free_count) m/s; (3 springs) impulse of each on its first end, N s
     double *row_mass;     // (rows) J_i M^-1 J_i', 1/kg
     double change;        // largest change of a velocity in the sweep, m/s
 } projection;
 
 static double inverse_mass(const qpc_world *w, int32_t node) { return w->row_dof[node] < 0 ? 0.0 : 1.0 / w->mass[node]; }
 
-/// x1 - x of two ends at the present dv, and the length and direction from the first to the second.
-static double reach(const projection *p, int32_t i, int32_t j, qpc_vec3 *ret_n) {
+/// From one end to the other at the present dv.
+static qpc_vec3 between(const projection *p, int32_t i, int32_t j) {
     const qpc_world *w = p->w;
     qpc_vec3 d = v3_sub(v3_load(w->x + 3 * j), v3_load(w->x + 3 * i));
     for (int k = 0; k < 2; k++) {
         int32_t node = k == 0 ? i : j;
         d = v3_madd(d, k == 0 ? -p->h : p->h, v3_add(v3_load(w->v + 3 * node), v3_load(p->dv + 3 * node)));
     }
-    double length = v3_norm(d);
-    *ret_n = length > 0.0 ? v3_scale(1.0 / length, d) : v3(0.0, 0.0, 0.0);
-    return length;
+    return d;
 }
 
-static void move(projection *p, int32_t node, double by, qpc_vec3 n) {
-    v3_store(p->dv + 3 * node, v3_madd(v3_load(p->dv + 3 * node), by, n));
-    p->change = fmax(p->change, fabs(by));
+static void move(projection *p, int32_t node, double by, qpc_vec3 impulse) {
+    v3_store(p->dv + 3 * node, v3_madd(v3_load(p->dv + 3 * node), by, impulse));
+    p->change = fmax(p->change, fabs(by) * v3_norm(impulse));
 }
 
-/// TP2: C = l - l0 with compliance 1 / (k h^2).
+/// TP2: the impulse of a spring that is right where the rest of the sweep would have its ends without it.
 static void project_springs(projection *p) {
     const qpc_world *w = p->w;
     for (int32_t s = 0; s < w->springs.count; s++) {
         int32_t i = w->spring_node[s], j = qpc_springs_other(&w->springs, s);
         double mi = inverse_mass(w, i), mj = inverse_mass(w, j), k = w->stiffness[s];
         if (!(k > 0.0) || mi + mj == 0.0) continue;
-        qpc_vec3 n;
-        double soft = 1.0 / (k * p->h * p->h), length = reach(p, i, j, &n);
-        double step = -(length - w->rest_length[s] + soft * p->lambda[s]) / (mi + mj + soft);
-        p->lambda[s] += step;
-        move(p, i, -mi * step / p->h, n);
-        move(p, j, mj * step / p->h, n);
+        qpc_vec3 had = v3_load(p->pull + 3 * s), now = between(p, i, j), d = v3_madd(now, p->h * (mi + mj), had);
+        if (!(v3_dot(d, now) > 0.0)) d = now; // pressed through itself: the other side is not meant
+        double length = v3_norm(d), soft = 1.0 / (k * p->h * p->h);
+        double pull = length > 0.0 ? (length - w->rest_length[s]) / (p->h * (mi + mj + soft)) : 0.0;
+        qpc_vec3 has = v3_scale(length > 0.0 ? pull / length : 0.0, d), more = v3_sub(has, had);
+        v3_store(p->pull + 3 * s, has);
+        move(p, i, mi, more);
+        move(p, j, -mj, more);
     }
 }
 
@@ -107,7 +107,7 @@ static void predict(projection *p) {
     const double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};
     for (int32_t i = 0; i < 3 * w->free_count; i++)
         p->dv[i] = w->row_dof[i / 3] < 0 ? w->v_frame[i] - w->v[i] : p->h * (g[i % 3] + w->force[i] / w->mass[i / 3]);
-    memset(p->lambda, 0, (size_t)w->springs.count * sizeof *p->lambda);
+    memset(p->pull, 0, 3 * (size_t)w->springs.count * sizeof *p->pull);
     for (int32_t i = 0; i < w->rows.m; i++) {
         int32_t first = w->rows.row_start[i], count = w->rows.row_start[i + 1] - first;
         w->rows.lambda[i] = 0.0;
@@ -120,9 +120,9 @@ qpc_status qpc_position_solve(qpc_world *w, double h, const qpc_friction *fricti
                               qpc_solver_report *report, qpc_error *err) {
     projection p = {.w = w, .friction = friction, .h = h, .dv = dv};
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
-    p.lambda = qpc_arena_array(&w->arena, (size_t)w->springs.count, sizeof *p.lambda);
+    p.pull = qpc_arena_array(&w->arena, 3 * (size_t)w->springs.count, sizeof *p.pull);
     p.row_mass = qpc_arena_array(&w->arena, (size_t)w->rows.m, sizeof *p.row_mass);
-    if (p.lambda == NULL || p.row_mass == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d constraints", w->springs.count + w->rows.m);
+    if (p.pull == NULL || p.row_mass == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d constraints", w->springs.count + w->rows.m);
     *report = (qpc_solver_report){.engine = (qpc_solver_id)QPC_POSITION_ENGINE, .outcome = QPC_OUTCOME_ITERATION_LIMIT};
     predict(&p);
     while (report->iterations < most && report->outcome != QPC_OUTCOME_OPTIMAL) {

@@ -1,5 +1,5 @@
-/// Position-based dynamics with compliance (XPBD; docs/theory-position.md): the nonlinear problem of an implicit step, solved by
-/// projecting springs and rows one after the other, so many sweeps.
+/// Position-based dynamics with compliance (after XPBD, but with the impulse of a spring as a vector; docs/theory-position.md): the nonlinear
+/// problem of an implicit step, solved by projecting springs and rows one after the other, so many sweeps.
 #ifndef QPC_ENGINE_WORLD_POSITION_H
 #define QPC_ENGINE_WORLD_POSITION_H
 

@@ -65,6 +65,30 @@ static void a_hanging_chain_converges_to_its_rest_with_sweeps(void **state) {
     assert_true(stat[1] < 0.5 * stat[0] && stat[2] < 1e-6); // and the certificate of the first step says so
 }
 
+/// A chain let go from the horizontal, whose links turn: the same step by a QP and Newton's iteration is the other method.
+static void a_swinging_chain_converges_to_implicit_euler(void **state) {
+    (void)state;
+    simulation sim[2];
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        (void)snprintf(text, sizeof text,
+                       "{'dt': 0.005, 'solver': {%s}, 'bodies': [{'kind': 'cable', 'nodes': {'generate': {'kind': 'line', 'from': [0, 0, 0],"
+                       "'to': [0.98, 0, 0], 'count': 15}}, 'mass': 0.06, 'stiffness': 800, 'radius': 0.01}],"
+                       "'constraints': [{'kind': 'fixed', 'body': 0, 'nodes': [0]}]}",
+                       i == 0 ? "'name': 'auto'" : "'name': 'position-based', 'iterations': 400");
+        simulation_start(&sim[i], text);
+    }
+    for (int s = 0; s < 100; s++) {
+        simulation_step(&sim[0], 1);
+        simulation_step(&sim[1], 1);
+        assert_true(sim[1].report.stat < 1e-6 && sim[1].report.outcome == QPC_STEP_OPTIMAL);
+        for (int k = 0; k < 45; k++) assert_near(simulation_x(&sim[1], 0)[k], simulation_x(&sim[0], 0)[k], 1e-7);
+    }
+    assert_true(simulation_x(&sim[0], 14)[1] < -0.5);
+    simulation_end(&sim[0]);
+    simulation_end(&sim[1]);
+}
+
 static void a_contact_pushes_and_rubs(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) { // slides; sticks
@@ -136,6 +160,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_spring_is_implicit_euler_after_any_number_of_sweeps),
         cmocka_unit_test(a_hanging_chain_converges_to_its_rest_with_sweeps),
+        cmocka_unit_test(a_swinging_chain_converges_to_implicit_euler),
         cmocka_unit_test(a_contact_pushes_and_rubs),
         cmocka_unit_test(few_sweeps_cross_nothing),
         cmocka_unit_test(what_it_is_not_for_is_refused),
