@@ -133,7 +133,7 @@ static qpc_status read_motion(const qpc_world *w, const qpc_value *map, const ch
     if ((v = qpc_map_get(map, "velocity")) != NULL && (st = qpc_read_vec3(v, path, &d->velocity[index], err)) != QPC_OK) return st;
     qpc_path_join(path, where, "angular_velocity");
     if ((v = qpc_map_get(map, "angular_velocity")) != NULL) st = qpc_read_vec3(v, path, &d->angular_velocity[index], err);
-    if (st == QPC_OK && w->bodies[index].obstacle) st = qpc_obstacle_check_turn(d->angular_velocity[index], w->dt, path, err);
+    if (st == QPC_OK && w->bodies[index].obstacle) st = qpc_obstacle_check_turn(d->angular_velocity[index], d->dt, path, err);
     return st;
 }
 
@@ -146,6 +146,14 @@ static qpc_status read_parameters(const qpc_value *map, draft *d, qpc_error *err
         if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "control.parameters.solver", "wanted a map");
         st = qpc_solver_def_read(v, "control.parameters.solver", &d->solver, err);
     }
+    return st;
+}
+
+/// A longer step turns obstacles further.
+static qpc_status check_turns(const qpc_world *w, const draft *d, qpc_error *err) {
+    qpc_status st = QPC_OK;
+    for (int32_t i = 0; i < w->body_count && st == QPC_OK; i++)
+        if (w->bodies[i].obstacle) st = qpc_obstacle_check_turn(d->angular_velocity[i], d->dt, "control.parameters.dt", err);
     return st;
 }
 
@@ -177,12 +185,12 @@ static qpc_status read_control(const qpc_world *w, const qpc_value *control, dra
     if (clear) memset(d->force, 0, (size_t)w->block_count * 3 * sizeof(double));
     if ((st = read_list(w, control, "forces", read_force, d, err)) != QPC_OK) return st;
     if ((st = read_list(w, control, "targets", read_target, d, err)) != QPC_OK) return st;
-    if ((st = read_list(w, control, "motions", read_motion, d, err)) != QPC_OK) return st;
-    if ((v = qpc_map_get(control, "parameters")) != NULL) {
+    if ((v = qpc_map_get(control, "parameters")) != NULL) { // before motions: how far those turn depends on dt
         if (v->kind != QPC_MAP) return qpc_fail_at(err, QPC_ERR_INVALID, "control.parameters", "wanted a map");
-        st = read_parameters(v, d, err);
+        if ((st = read_parameters(v, d, err)) != QPC_OK) return st;
     }
-    return st;
+    if ((st = read_list(w, control, "motions", read_motion, d, err)) != QPC_OK) return st;
+    return check_turns(w, d, err);
 }
 
 static void take_over(qpc_world *w, const draft *d) {

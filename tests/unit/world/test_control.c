@@ -148,6 +148,18 @@ static void bad_controls_change_nothing(void **state) {
     qpc_world_destroy(twin);
 }
 
+static void an_obstacle_turns_a_quarter_a_step_at_most_whatever_changes(void **state) {
+    (void)state;
+    qpc_error err = {0};
+    qpc_world *w;
+    assert_ok(world_of("{'dt':0.005,'bodies':[" CABLE ",{'kind':'obstacle','name':'o','shape':{'kind':'sphere','radius':0.1},'angular_velocity':[0,0,100]}]}", &w, NULL, &err), &err);
+    assert_fails(control(w, "{'parameters':{'dt':0.1}}", &err), QPC_ERR_INVALID, &err, "control.parameters.dt: an obstacle would turn by 10 rad in a step of 0.1 s");
+    assert_fails(control(w, "{'parameters':{'dt':0.001},'motions':[{'body':'o','angular_velocity':[0,0,2000]}]}", &err), QPC_ERR_INVALID, &err, "control.motions[0].angular_velocity");
+    assert_ok(control(w, "{'parameters':{'dt':0.001},'motions':[{'body':'o','angular_velocity':[0,0,1000]}]}", &err), &err);
+    assert_ok(control(w, "{'parameters':{'dt':0.1},'motions':[{'body':'o','angular_velocity':[0,0,10]}]}", &err), &err);
+    qpc_world_destroy(w);
+}
+
 static void a_step_without_memory_leaves_the_state_as_it_was(void **state) {
     (void)state;
     const char *scene = "{'bodies':[{'kind':'cable','nodes':[[-0.1,0.02,0],[0,0.021,0],[0.1,0.02,0]],'mass':1,'stiffness':1e4,"
@@ -238,6 +250,7 @@ int main(void) {
         cmocka_unit_test(a_resting_particle_is_carried_by_its_weight),
         cmocka_unit_test(a_kinematic_floor_lifts_what_lies_on_it),
         cmocka_unit_test(bad_controls_change_nothing),
+        cmocka_unit_test(an_obstacle_turns_a_quarter_a_step_at_most_whatever_changes),
         cmocka_unit_test(a_step_without_memory_leaves_the_state_as_it_was),
         cmocka_unit_test(after_warm_up_a_step_allocates_nothing),
     };
