@@ -454,13 +454,17 @@ def physical_pendulum(s, engine):
     m, length, g = s["mass_kg"], s["length_m"], s["gravity_m_s2"]
     moment, dt = m * length ** 2 / 3, 1e-4
     start = math.radians(s["angle0_deg"])
-    # The rod lies along -z of the body, turned about y so that its end is at +x.
-    q, _ = motion(engine, mass=m, moment=[moment, moment, 1e-6 * moment], q=turned_about_y(-s["angle0_deg"]), pivot=1,
-                  arm=[0, 0, -length / 2], weight=[0, 0, -m * g], dt=dt, steps=int(4 * math.sqrt(length / g) / dt) * 2)
-    rod = rotate(q, np.array([0.0, 0, -1]))
-    angle = np.arctan2(rod[:, 0], -rod[:, 2])
-    t = dt * np.arange(len(angle))
-    falls = crossings(t, angle, True)
+    steps = int(4 * math.sqrt(length / g) / dt) * 2
+    while True:
+        # The rod lies along -z of the body, turned about y so that its end is at +x.
+        q, _ = motion(engine, mass=m, moment=[moment, moment, 1e-6 * moment], q=turned_about_y(-s["angle0_deg"]), pivot=1,
+                      arm=[0, 0, -length / 2], weight=[0, 0, -m * g], dt=dt, steps=steps)
+        rod = rotate(q, np.array([0.0, 0, -1]))
+        angle = np.arctan2(rod[:, 0], -rod[:, 2])
+        falls = crossings(dt * np.arange(len(angle)), angle, True)
+        if len(falls) >= 2 or steps * dt > 1000 * math.sqrt(length / g):
+            break
+        steps *= 2  # the wider it swings the longer it takes
     centre = rod * length / 2
     acceleration = (centre[2:] - 2 * centre[1:-1] + centre[:-2]) / dt ** 2
     bottom = int(round(falls[0] / dt)) - 1

@@ -462,40 +462,56 @@ def capstan_holding(s, stage):
 
 
 class Hoist:
-    """Two masses on a cable of next to no mass over a fixed cylinder."""
+    """Two masses on a cable of next to no mass over a fixed cylinder. Its legs leave along the tangents of the arc; there, and not down,
+    their weights pull, so that any angle can be had; past half a turn the cable is a helix, as its legs would meet. At first both pull alike, until it lies on the cylinder."""
 
     def __init__(self, stage, s, m1, dt=1e-3, spacing=0.02):
-        R, r, self.m = 0.25, 1e-3, (m1, s["m2_kg"])
+        R, r = 0.25, 1e-3
         wrap = s["wrap_angle_rad"]
         on = max(int(round(R * wrap / spacing)), 8)
         x = arc(R * 1.0002, wrap / 2, -wrap / 2, on + 1)
+        if wrap > 1.0001 * math.pi:
+            x[:, 1] = np.linspace(3 * r, -3 * r, on + 1) * max(1.0, wrap / (2 * math.pi))
         legs = [15, 45]
-        first = [x[0] - [0, 0, spacing * i] for i in range(legs[0], 0, -1)]
-        last = [x[-1] - [0, 0, spacing * i] for i in range(1, legs[1] + 1)]
+        self.along = np.array([math.cos(wrap / 2), 0, -math.sin(wrap / 2)])
+        away = self.along * [-1, 1, 1]
+        first = [x[0] + self.along * spacing * i for i in range(legs[0], 0, -1)]
+        last = [x[-1] + away * spacing * i for i in range(1, legs[1] + 1)]
         x = np.array([*first, *x, *last])
         masses = np.full(len(x), 1e-5)
-        masses[0], masses[-1] = self.m
+        masses[0], masses[-1] = m1, s["m2_kg"]
         self.world = stage.world([stage.cylinder(R - r), cable(x, masses.tolist(), r, axial_stiffness=2e5)], dt,
-                                 (0, 0, -s["gravity_m_s2"]), contacts={"friction": s["mu"]})
-        self.top = x[0, 2]
+                                 contacts={"friction": s["mu"]})
+        def pulls(m1):
+            return [{"body": "cable", "nodes": [node], "force": (mass * s["gravity_m_s2"] * t).tolist()}
+                    for node, mass, t in ((0, m1, self.along), (-1, s["m2_kg"], away))]
+
+        self.world.step(60, forces=pulls(s["m2_kg"]))
+        self.pulls, self.start, self.since = pulls(m1), self.world.x[0], self.world.time
+
+    def step(self, n):
+        self.world.step(n, forces=self.pulls)
+        return self
 
     def drop(self):
-        return self.top - self.world.x[0, 2]
+        return (self.world.x[0] - self.start) @ self.along
+
+    def speed(self):
+        return self.world.v[0] @ self.along
 
 
 def capstan_slipping(s, stage):
     hoist = Hoist(stage, s, s["m1_kg"])
-    steps = int(round(s["end_time_s"] / hoist.world.dt))
-    hoist.world.step(steps)
+    hoist.step(int(round(s["end_time_s"] / hoist.world.dt)))
     tension = hoist.world.state("tensions")
-    a = -hoist.world.v[0, 2] / hoist.world.time
+    a = hoist.speed() / (hoist.world.time - hoist.since)
     drop = hoist.drop()
     low, high = s["m2_kg"], 100 * s["m2_kg"]
     while high / low > 1.005:
         middle = math.sqrt(low * high)
         trial = Hoist(stage, s, middle, 2e-3)  # at 5 ms the heaviest ones slide over many facets a step
-        half = trial.world.step(75).v[0, 2]
-        low, high = (low, middle) if trial.world.step(75).v[0, 2] < half - 1e-4 else (middle, high)  # what slips gains speed
+        half = trial.step(75).speed()
+        low, high = (low, middle) if trial.step(75).speed() > half + 1e-4 else (middle, high)  # what slips gains speed
         trial.world.end()
     return [("tension ratio", tension[0] / tension[-1]), ("acceleration of m1", a), ("drop of m1", drop),
             ("greatest m1", math.sqrt(low * high))]
@@ -605,21 +621,26 @@ def atwood_heavy_cable(s, stage, on_arc=60):
 
 
 def pressurised_strip(s, stage):
-    """The pressure is a load of the script's own: after every step the forces follow the shape."""
+    """The pressure is a load of the script's own: after every step the forces follow the shape. Steps grow until it moves in none of
+    those that would bring it to rest from anywhere."""
     links, L = 200, s["span_m"]
     x = np.outer(np.linspace(0, L, links + 1), [1, 0, 0])
-    world = stage.world([cable(x, s["pressure_N_m"] * L / links, 1e-4, axial_stiffness=s["EA_N"], rest_length=L / links)], 0.05,
-                        constraints=[fixed([0, links])])
-    now = x
-    for _ in range(400):
-        side = np.cross(np.diff(now, axis=0), [0, 1, 0]) * s["pressure_N_m"]
-        load = np.zeros_like(now)
-        load[:-1] += side / 2
-        load[1:] += side / 2
-        world.step(forces=[{"body": "cable", "nodes": [i], "force": load[i].tolist()} for i in range(links + 1)])
-        if np.abs(world.x - now).max() < 1e-12:
-            break
-        now = world.x
+    mass = s["pressure_N_m"] * L / links
+    slow = math.sqrt(mass * links * L / s["EA_N"])  # of the order of its slowest swing
+    world = stage.world([cable(x, mass, 1e-4, axial_stiffness=s["EA_N"], rest_length=L / links)], 0.05, constraints=[fixed([0, links])])
+    now, moved = x, math.inf
+    for dt in (0.05, 0.2 * slow, slow, 5 * slow):
+        for _ in range(200):
+            side = np.cross(np.diff(now, axis=0), [0, 1, 0]) * s["pressure_N_m"]
+            load = np.zeros_like(now)
+            load[:-1] += side / 2
+            load[1:] += side / 2
+            world.step(forces=[{"body": "cable", "nodes": [i], "force": load[i].tolist()} for i in range(links + 1)], parameters={"dt": dt})
+            now, moved = world.x, np.abs(world.x - now).max()
+            if moved < 1e-10 * L:
+                break
+    if not moved < 1e-7 * L:
+        raise RuntimeError(f"not at rest: it moved by {moved:.2g} m in a step of {dt:.2g} s")
     force = reactions(world)[0]
     # What holds the end also takes the half link's pressure that falls to its node.
     return [("tension", world.state("tensions")[links // 2]), ("rise of the middle", world.x[links // 2, 2]),

@@ -551,6 +551,32 @@ static void do_motion(const qpc_value *p) {
 
 // ---- tetrahedra ----
 
+/// Largest stretch or turn of an edge by u.
+static double largest_gradient(const softbox *b, const double *u) {
+    double largest = 0.0;
+    for (int32_t e = 0; e < b->count; e++)
+        for (int i = 0; i < 3; i++)
+            for (int j = i + 1; j < 4; j++) {
+                int64_t p = 3 * (int64_t)b->tet[4 * (int64_t)e + i], q = 3 * (int64_t)b->tet[4 * (int64_t)e + j];
+                largest = fmax(largest, v3_norm(v3_sub(v3_load(u + p), v3_load(u + q))) / v3_norm(v3_sub(v3_load(b->x + p), v3_load(b->x + q))));
+            }
+    return largest;
+}
+
+/// stress (count x 6): derivative at rest along u, by differences of fourth order over edges that change by 1e-4 and 2e-4: errors of 1e-16 by
+/// order, and of 1e-11 or so by rounding.
+static void linear_stress(const softbox *b, const double *u, double *stress) {
+    int32_t n = 3 * b->nodes, m = 6 * b->count;
+    double largest = largest_gradient(b, u), part = largest > 0.0 ? 1e-4 / largest : 1.0, *x = zeros(n), *there = zeros(m);
+    static const double at[4] = {-2, -1, 1, 2}, weight[4] = {1, -8, 8, -1};
+    memset(stress, 0, (size_t)m * sizeof *stress);
+    for (int k = 0; k < 4; k++) {
+        for (int32_t i = 0; i < n; i++) x[i] = b->x[i] + at[k] * part * u[i];
+        qpc_tets_stress(&b->tets, x, there);
+        for (int32_t i = 0; i < m; i++) stress[i] += weight[k] * there[i] / (12 * part);
+    }
+}
+
 static void answer_tets(const qpc_value *p, softbox *b) {
     qpc_error err = {0};
     int32_t n = 3 * b->nodes;
@@ -586,13 +612,7 @@ static void answer_tets(const qpc_value *p, softbox *b) {
         check(softbox_solve(b, load, mask, move, support, &err), &err);
         print_list("u", move, n);
         print_list("support", support, n);
-        // The linear stress is the derivative of the stress at rest: central differences along the motion.
-        double part = 1e-3, *x = zeros(n), *back = zeros(6 * (int64_t)b->count);
-        for (int32_t i = 0; i < n; i++) x[i] = b->x[i] - part * move[i];
-        qpc_tets_stress(&b->tets, x, back);
-        for (int32_t i = 0; i < n; i++) x[i] = b->x[i] + part * move[i];
-        qpc_tets_stress(&b->tets, x, stress);
-        for (int32_t i = 0; i < 6 * b->count; i++) stress[i] = (stress[i] - back[i]) / (2 * part);
+        linear_stress(b, move, stress);
         if (b->count <= 1000) print_list("linear_stress", stress, 6 * (int64_t)b->count);
     }
     double *mass = zeros(b->nodes);
