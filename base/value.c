@@ -410,8 +410,7 @@ static const char *describe(const qpc_value *v, char out[TEXT_SIZE]) {
     return "got something unknown";
 }
 
-static qpc_status unwanted(const qpc_value *v, const char *where, const char *wanted,
-                           qpc_error *err) {
+qpc_status qpc_fail_unwanted(const qpc_value *v, const char *where, const char *wanted, qpc_error *err) {
     char found[TEXT_SIZE];
     return qpc_fail_at(err, QPC_ERR_INVALID, where, "%s; want %s", describe(v, found), wanted);
 }
@@ -447,7 +446,7 @@ static const char *real_range(double low, double high, char out[TEXT_SIZE]) {
 }
 
 qpc_status qpc_read_bool(const qpc_value *v, const char *where, bool *ret, qpc_error *err) {
-    if (v == NULL || v->kind != QPC_BOOL) return unwanted(v, where, "true or false", err);
+    if (v == NULL || v->kind != QPC_BOOL) return qpc_fail_unwanted(v, where, "true or false", err);
     *ret = v->b;
     return QPC_OK;
 }
@@ -456,7 +455,7 @@ qpc_status qpc_read_int(const qpc_value *v, const char *where, int64_t low, int6
                         int64_t *ret, qpc_error *err) {
     if (v == NULL || v->kind != QPC_INT || v->is_unsigned || v->i < low || v->i > high) {
         char wanted[TEXT_SIZE];
-        return unwanted(v, where, int_range("an integer", low, high, wanted), err);
+        return qpc_fail_unwanted(v, where, int_range("an integer", low, high, wanted), err);
     }
     *ret = v->i;
     return QPC_OK;
@@ -464,7 +463,7 @@ qpc_status qpc_read_int(const qpc_value *v, const char *where, int64_t low, int6
 
 qpc_status qpc_read_uint(const qpc_value *v, const char *where, uint64_t *ret, qpc_error *err) {
     if (v == NULL || v->kind != QPC_INT || (!v->is_unsigned && v->i < 0))
-        return unwanted(v, where, "an integer from 0 to 18446744073709551615", err);
+        return qpc_fail_unwanted(v, where, "an integer from 0 to 18446744073709551615", err);
     *ret = v->u;
     return QPC_OK;
 }
@@ -485,7 +484,7 @@ qpc_status qpc_read_real(const qpc_value *v, const char *where, double low, doub
     double d = 0.0;
     if (v == NULL || !as_double(v, &d) || !isfinite(d) || !(d >= low && d <= high)) {
         char wanted[TEXT_SIZE];
-        return unwanted(v, where, real_range(low, high, wanted), err);
+        return qpc_fail_unwanted(v, where, real_range(low, high, wanted), err);
     }
     *ret = d;
     return QPC_OK;
@@ -493,7 +492,7 @@ qpc_status qpc_read_real(const qpc_value *v, const char *where, double low, doub
 
 qpc_status qpc_read_text(const qpc_value *v, const char *where, char *out, size_t size,
                          qpc_error *err) {
-    if (v == NULL || v->kind != QPC_STR) return unwanted(v, where, "text", err);
+    if (v == NULL || v->kind != QPC_STR) return qpc_fail_unwanted(v, where, "text", err);
     if (v->str.size >= size) {
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "text of %zu bytes; want at most %zu",
                            v->str.size, size - 1);
@@ -565,8 +564,8 @@ static bool store_element(const qpc_value *v, const element_rule *rule, void *ou
 static qpc_status bad_element(const qpc_value *v, const element_rule *rule, const char *where,
                               qpc_error *err) {
     char wanted[TEXT_SIZE];
-    if (!rule->integer) return unwanted(v, where, real_range(-DBL_MAX, DBL_MAX, wanted), err);
-    return unwanted(v, where, int_range("an integer", rule->low, rule->high, wanted), err);
+    if (!rule->integer) return qpc_fail_unwanted(v, where, real_range(-DBL_MAX, DBL_MAX, wanted), err);
+    return qpc_fail_unwanted(v, where, int_range("an integer", rule->low, rule->high, wanted), err);
 }
 
 /// All elements of a tensor into out at `first`. row < 0: the tensor is the whole matrix.
@@ -608,7 +607,7 @@ static qpc_status store_list(const qpc_value *v, bool nested, int64_t columns,
             continue;
         }
         if (row->kind != QPC_LIST || row->list.count != columns)
-            return unwanted(row, path, wanted, err);
+            return qpc_fail_unwanted(row, path, wanted, err);
         for (int32_t c = 0; c < row->list.count; c++) {
             if (store_element(&row->list.items[c], rule, out, (int64_t)r * columns + c)) continue;
             snprintf(path, sizeof path, "%s[%" PRId32 "][%" PRId32 "]", where, r, c);
@@ -644,7 +643,7 @@ static qpc_status read_matrix(const qpc_value *v, const char *where, int64_t col
     if (rows < 0) {
         snprintf(wanted, sizeof wanted, "rows of %" PRId64 " numbers, as nested lists or an array",
                  columns);
-        return unwanted(v, where, wanted, err);
+        return qpc_fail_unwanted(v, where, wanted, err);
     }
     if (rows > max_rows)
         return qpc_fail_at(err, QPC_ERR_LIMIT, where, "%" PRId64 " rows; the limit is %" PRId64,
@@ -697,7 +696,7 @@ static bool listed(const qpc_value *key, const char *const *keys) {
 
 qpc_status qpc_map_check_keys(const qpc_value *map, const char *where, const char *const *keys,
                               qpc_error *err) {
-    if (map == NULL || map->kind != QPC_MAP) return unwanted(map, where, "a map", err);
+    if (map == NULL || map->kind != QPC_MAP) return qpc_fail_unwanted(map, where, "a map", err);
     for (int32_t i = 0; i < map->map.count; i++) {
         const qpc_value *key = &map->map.pairs[i].key;
         if (listed(key, keys)) continue;

@@ -129,6 +129,8 @@ qpc_status qpc_read_uint(const qpc_value *v, const char *where, uint64_t *ret, q
 /// Any int or finite real; NaN and infinities are errors. low <= value <= high.
 qpc_status qpc_read_real(const qpc_value *v, const char *where, double low, double high,
                          double *ret, qpc_error *err);
+/// QPC_ERR_INVALID at `where`: what v is (NULL: missing), and what is wanted.
+qpc_status qpc_fail_unwanted(const qpc_value *v, const char *where, const char *wanted, qpc_error *err);
 /// Copies at most size - 1 bytes into out; longer text or a NUL inside is an error.
 qpc_status qpc_read_text(const qpc_value *v, const char *where, char *out, size_t size,
                          qpc_error *err);

@@ -125,7 +125,7 @@ bool cli_set(qpc_value *map, const char *key, qpc_value v);
 
 // ---- runs (runs.c) ----
 
-/// The whole id of a run given as id, beginning of one, or "last", and its entry of run.list
+/// The whole id of a run given as id, beginning of one, path of its file, or "last", and its entry of run.list
 /// (copied).
 cli_exit cli_find_run(cli *c, const char *text, char ret_id[33], qpc_value *ret_entry);
 /// Median and 99th percentile of n values (sorted in place); NaN if none.

@@ -63,7 +63,7 @@ cli_exit cli_events(cli *c, int argc, char **argv) {
                                   CLI_SERVER_OPTIONS(c),
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {"events", "RUN", "What happened in a recorded run: rows that contradicted, motions cut short, gaps.",
-                                        1, 1, "RUN is an id, the beginning of one, or \"last\"."};
+                                        1, 1, "RUN is an id, the beginning of one, the path of its file, or \"last\"."};
     char id[33];
     cli_exit code;
     if (!open_run(c, &command, options, argc, argv, id, &code)) return code;
@@ -202,7 +202,7 @@ cli_exit cli_forces(cli *c, int argc, char **argv) {
                                   {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {"forces", "RUN",
                                         "Forces of contacts, fixed points, strain limits and joints in a step of a recorded run, and what contradicted.",
-                                        1, 1, "RUN is an id, the beginning of one, or \"last\"."};
+                                        1, 1, "RUN is an id, the beginning of one, the path of its file, or \"last\"."};
     char id[33];
     cli_exit code;
     if (!open_run(c, &command, options, argc, argv, id, &code)) return code;

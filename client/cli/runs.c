@@ -1,4 +1,5 @@
 /// `qpc runs`, `qpc show`, `qpc diagnostics`: recorded runs and their figures.
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,13 @@ static qpc_status list_runs(cli *c, qpc_message *ret, const qpc_value **ret_list
     qpc_status status = qpc_client_run_list(c->client, ret, err);
     if (status == QPC_OK) *ret_list = cli_at(ret->value, "runs");
     return status;
+}
+
+/// The run's file is that one.
+static bool is_at(const qpc_value *run, const char *path) {
+    char of_run[PATH_MAX], real[2][PATH_MAX];
+    cli_text(run, "path", of_run, sizeof of_run);
+    return realpath(path, real[0]) != NULL && realpath(of_run, real[1]) != NULL && strcmp(real[0], real[1]) == 0;
 }
 
 cli_exit cli_find_run(cli *c, const char *text, char ret_id[33], qpc_value *ret_entry) {
@@ -34,7 +42,7 @@ cli_exit cli_find_run(cli *c, const char *text, char ret_id[33], qpc_value *ret_
             newest = created;
             found = run;
             matches = 1;
-        } else if (strncmp(id, text, strlen(text)) == 0) {
+        } else if (strncmp(id, text, strlen(text)) == 0 || is_at(run, text)) {
             found = run;
             matches++;
         }
@@ -42,8 +50,9 @@ cli_exit cli_find_run(cli *c, const char *text, char ret_id[33], qpc_value *ret_
     cli_exit code = CLI_OK;
     if (matches != 1) {
         qpc_fail(&err, matches == 0 ? QPC_ERR_NOT_FOUND : QPC_ERR_INVALID,
-                 matches == 0 ? "no run \"%.40s\" (qpc runs lists them)"
-                              : "several runs begin with \"%.40s\"",
+                 matches > 0                ? "several runs begin with \"%s\""
+                 : strchr(text, '/') != NULL ? "no run of this server is in the file \"%s\" (qpc runs lists them; --data names another folder)"
+                                            : "no run \"%s\" (qpc runs lists them)",
                  text);
         code = cli_fail(c, CLI_SERVER_ERROR, &err, NULL);
     } else {
@@ -384,7 +393,7 @@ cli_exit cli_show(cli *c, int argc, char **argv) {
         CLI_DATA_OPTION(c), CLI_SERVER_OPTIONS(c), {NULL, CLI_FLAG, NULL, NULL, NULL}};
     static const cli_command command = {
         "show", "RUN", "What a recorded run is of, and its figures.",
-        1,      1,     "RUN is an id, the beginning of one, or \"last\". Exit code 5: a step of it was not proven to be free of contact."};
+        1,      1,     "RUN is an id, the beginning of one, the path of its file, or \"last\". Exit code 5: a step of it was not proven to be free of contact."};
     const char *text;
     int count;
     cli_exit code;
@@ -509,7 +518,7 @@ cli_exit cli_diagnostics(cli *c, int argc, char **argv) {
         "The figures of every step of a run, or a table of their spread.",
         1,
         1,
-        "RUN is an id, the beginning of one, or \"last\"."};
+        "RUN is an id, the beginning of one, the path of its file, or \"last\"."};
     const char *text;
     int count;
     cli_exit code;

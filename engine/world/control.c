@@ -32,6 +32,7 @@ static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char
         if (st == QPC_OK) *ret = (int32_t)i;
         return st;
     }
+    if (v == NULL || v->kind != QPC_STR) return qpc_fail_unwanted(v, path, "a body: its name or its index", err);
     qpc_status st = qpc_read_text(v, path, text, sizeof text, err);
     if (st != QPC_OK) return st;
     for (int32_t i = 0; i < w->body_count; i++)

@@ -44,6 +44,7 @@ qpc_status qpc_loads_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err
         *load = (qpc_load){.kind = from->kind, .body = from->body, .stiffness = from->stiffness, .damping = from->damping, .per_mass = from->per_mass, .per_stiffness = from->per_stiffness, .pressure = from->pressure};
         if (from->kind == QPC_LOAD_SPRING) st = make_spring(w, def, from, load, where, err);
         if (from->kind == QPC_LOAD_PRESSURE) st = qpc_pressure_make(w, load, where, err);
+        if (from->kind == QPC_LOAD_DAMPING) st = qpc_damping_check(w, load, def->dt, where, err);
     }
     return st;
 }

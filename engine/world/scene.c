@@ -177,6 +177,7 @@ qpc_status qpc_scene_find_body(const qpc_scene_def *def, const qpc_value *v, con
                                qpc_error *err) {
     if (v != NULL && v->kind == QPC_INT)
         return read_int32(v, where, 0, (int64_t)def->bodies.count - 1, ret, err);
+    if (v == NULL || v->kind != QPC_STR) return qpc_fail_unwanted(v, where, "a body: its name or its index", err);
     char text[MAX_NAME];
     qpc_status st = qpc_read_text(v, where, text, sizeof text, err);
     if (st != QPC_OK) return st;

@@ -413,13 +413,19 @@ static qpc_status refuse(push_out *p, qpc_scene_report *report, qpc_error *err) 
         longest = fmax(longest, p->limit[i]);
     }
     report->stuck_count = p->overlap_count + p->close_count;
-    snprintf(text, sizeof text, "%s", p->tangled ? "cloth or a soft body that intersects itself or something else is not pushed out; " : "");
+    snprintf(text, sizeof text, "%s%s", p->tangled ? "cloth or a soft body that intersects itself or something else is not pushed out; " : "",
+             w->rigid_count > 0 ? "rigid bodies are not moved; " : "");
     size_t begun = strlen(text);
-    snprintf(text + begun, sizeof text - begun,
-             "the start cannot be separated by moves of at most %.3g m (start_push_limit): %lld pairs intersected and %lld were "
-             "within their thickness; after moves of up to %.3g m %lld still intersect and %lld are still within it",
-             longest, (long long)report->overlap_count, (long long)report->close_count, most, (long long)p->overlap_count,
-             (long long)p->close_count);
+    if (longest > 0.0)
+        snprintf(text + begun, sizeof text - begun,
+                 "the start cannot be separated by moves of at most %.3g m (start_push_limit): %lld pairs intersected and %lld were "
+                 "within their thickness; after moves of up to %.3g m %lld still intersect and %lld are still within it",
+                 longest, (long long)report->overlap_count, (long long)report->close_count, most, (long long)p->overlap_count,
+                 (long long)p->close_count);
+    else
+        snprintf(text + begun, sizeof text - begun,
+                 "nothing here can be pushed out: %lld pairs intersect and %lld are within their thickness at the start",
+                 (long long)p->overlap_count, (long long)p->close_count);
     size_t used = strlen(text);
     if (report->pair_count > 0) snprintf(text + used, sizeof text - used, ": ");
     name_pairs(w, report, report->stuck_count, "still to go at least", text, sizeof text);

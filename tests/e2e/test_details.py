@@ -99,6 +99,8 @@ class Details(unittest.TestCase):
         text = self.qpc("forces", world.run, "--step", str(first))
         self.assertIn(f"contradicting: {len(named[first - 1][0])}\n  largest strain: c ", text)
         self.assertIn("fixed points: 2\n  c node 0: ", text)
+        path = next(run["path"] for run in self.client.list_runs() if run["run"] == world.run)
+        self.assertEqual(self.qpc("forces", path, "--step", str(first)), text)
         told = json.loads(self.qpc("forces", world.run, "--step", str(first), "--json"))
         self.assertEqual(told["step"], first)
         self.assertRegex(self.daemon.log(), r"rows_contradict.*largest strain of c spring")

@@ -3,6 +3,7 @@
 #include "tests/property/simulation.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CELLS = 16, ACROSS = 4 };
@@ -97,11 +98,43 @@ static void a_body_that_flies_is_not_held_back(void **state) {
     simulation_end(&sim);
 }
 
+/// Of so much damping only a rigid motion is left: what is refused says how much can be, and that is allowed.
+static void damping_that_steps_cannot_resolve_is_refused(void **state) {
+    (void)state;
+    qpc_test_meshes *meshes = qpc_test_meshes_create();
+    char text[1024];
+    double bound = 0;
+    for (int k = 0; k < 3; k++) {
+        double damping = k == 0 ? 1e20 : k == 1 ? 0.99 * bound : 1.02 * bound;
+        qpc_value scene;
+        qpc_watched w;
+        qpc_error err = {0};
+        snprintf(text, sizeof text, BAR("[0, 0, 0]", ", 'loads': [{'kind': 'damping', 'body': 0, 'per_stiffness': %g}]"), damping);
+        assert_ok(qpc_test_scene_text(text, meshes, &scene, &err), &err);
+        qpc_status st = qpc_watched_create(&scene, meshes, &w, NULL, &err);
+        qpc_value_fini(&scene);
+        if (k == 1) {
+            assert_ok(st, &err);
+            qpc_watched_fini(&w);
+            continue;
+        }
+        assert_int_equal(st, QPC_ERR_INVALID);
+        const char *at = strstr(err.message, "at most ");
+        assert_non_null(at);
+        bound = strtod(at + strlen("at most "), NULL);
+    }
+    // The cells' own modes: omega^2 = E / rho / a^2 or so, h 0.002 s.
+    double about = 1e6 / (0.002 * 1e6 / 1000 / (0.1 * 0.1));
+    assert_true(bound > 0.1 * about && bound < 10 * about);
+    qpc_test_meshes_destroy(meshes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bar_swings_out_as_its_first_mode_does),
         cmocka_unit_test(its_potential_is_that_of_its_part_of_k_and_b),
         cmocka_unit_test(a_body_that_flies_is_not_held_back),
+        cmocka_unit_test(damping_that_steps_cannot_resolve_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,8 @@ static void loads_that_make_no_sense_are_refused_by_place(void **state) {
     refused(WITH("{'kind':'pressure','body':'c','pressure':1}"), QPC_ERR_INVALID, "loads[0].body: pressure is for");
     refused(WITH("{'kind':'pressure','body':'floor','pressure':1}"), QPC_ERR_INVALID, "loads[0].body: pressure is for");
     refused(WITH("{'kind':'damping','body':'c','per_stiffness':1}"), QPC_ERR_INVALID, "loads[0].body: damping by stiffness is for soft bodies");
-    refused(WITH("{'kind':'pressure','pressure':1}"), QPC_ERR_INVALID, "loads[0].body");
+    refused(WITH("{'kind':'pressure','pressure':1}"), QPC_ERR_INVALID, "loads[0].body: it is missing; want a body: its name or its index");
+    refused(WITH("{'kind':'damping','body':0.5,'per_stiffness':1}"), QPC_ERR_INVALID, "want a body: its name or its index");
     refused(WITH("{'kind':'drag','per_mass':-1}"), QPC_ERR_INVALID, "loads[0].per_mass");
     refused("{'integrator':'rk4','bodies':[" CABLE "],'loads':[{'kind':'drag','per_mass':1}]}", QPC_ERR_INVALID, "loads are for \"implicit-euler\"");
     refused("{'solver':{'name':'position-based'},'bodies':[" CABLE "],'loads':[{'kind':'drag','per_mass':1}]}", QPC_ERR_INVALID, "this scene has loads");

@@ -172,6 +172,17 @@ static void what_the_bound_does_not_allow_is_refused_with_what_is_left(void **st
     assert_true(report.stuck_count > 0 && report.pair_count > 0 && report.pair[0].depth > 0.0);
 }
 
+static void of_rigid_bodies_it_says_that_they_are_not_moved(void **state) {
+    (void)state;
+#define RIGID(name, y) "{'kind':'rigid','name':'" name "','mesh':{'sha256':'@'},'mass':1,'inertia':[1,1,1],'radius':0.1,'position':[0," y ",0]}"
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_scene_report report;
+    assert_fails(world_of("{'start':'push-out','bodies':[" RIGID("a", "5") "," RIGID("b", "5.05") "]}", &w, &report, &err), QPC_ERR_INVALID, &err,
+                 "rigid bodies are not moved; nothing here can be pushed out");
+    assert_null(strstr(err.message, "0 m"));
+}
+
 static void a_start_that_is_fine_keeps_its_bits(void **state) {
     (void)state;
     qpc_world *w = NULL, *v = NULL;
@@ -268,6 +279,7 @@ int main(void) {
         cmocka_unit_test(cables_on_top_of_one_another_part_evenly),
         cmocka_unit_test(a_cable_in_the_plane_of_a_sheet_goes_to_its_outer_side),
         cmocka_unit_test(what_the_bound_does_not_allow_is_refused_with_what_is_left),
+        cmocka_unit_test(of_rigid_bodies_it_says_that_they_are_not_moved),
         cmocka_unit_test(a_start_that_is_fine_keeps_its_bits),
         cmocka_unit_test(a_cable_through_a_sheet_near_its_rim_leaves_past_it),
         cmocka_unit_test(separating_survives_every_failing_allocation),
