@@ -31,7 +31,7 @@ static qpc_vec3 approach(const qpc_world *w, const qpc_contact *c) {
 /// Way of the point along the surface after it came to it, m: all of the motion if it was there, else the part behind the tangent plane.
 static qpc_vec3 way_along(const qpc_world *w, double h, const qpc_contact *c, double gap) {
     qpc_vec3 way = v3_scale(-h, qpc_obstacle_spin(w, c));
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) {
         const int64_t at = 3 * (int64_t)c->node[k];
         way = v3_madd(way, c->weight[k], v3_sub(v3_load(w->x1 + at), v3_load(w->x + at)));
     }
