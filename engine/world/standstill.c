@@ -1,4 +1,4 @@
-/// Bodies that no step can move: they are made to stand, and the rest goes on without them (T48).
+/// Bodies that no step can move: they are made to stand, and the rest goes on without them.
 ///
 /// An attempt makes no sense where a body moves faster than anything explains, or where its stiffness buries its masses in
 /// round-off so that K has no factor. If that is so in the smallest part of a step too, the bodies to blame are marked, and the
@@ -62,6 +62,10 @@ void qpc_still_begin(qpc_world *w) {
 }
 
 void qpc_still_end(qpc_world *w, bool taken) {
+    if (taken && w->all_stood) {
+        w->report->failsafe++;
+        w->report->failsafe_scale = 0.0;
+    }
     for (int32_t i = 0; i < w->body_count; i++) {
         if (w->still[i] != 0) fix(w, i, false);
         if (taken) w->stuck[i] = w->still[i];

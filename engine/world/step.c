@@ -434,8 +434,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     else if (st == QPC_OK && t.absurd) {
         if (qpc_still_find(w, &t)) return give_up_part(w, &t, mark);
         qpc_step_stand_still(w, &t);
-        w->report->failsafe++;
-        w->report->failsafe_scale = 0.0;
+        w->all_stood = true;
     }
     if (st == QPC_OK) {
         t.held_back = note_hold(w);
@@ -490,7 +489,7 @@ static qpc_step_report empty_report(const qpc_world *w) {
                              .energy_step = -HUGE_VAL, .budget = w->solver.budget};
 }
 
-/// Of what was tried only the work counts.
+/// Of what was tried only the work counts: no half of it is a part of the motion.
 static void begin_again(qpc_world *w) {
     qpc_step_report *r = w->report, spent = *r;
     *r = empty_report(w);
@@ -502,7 +501,6 @@ static void begin_again(qpc_world *w) {
     r->fallbacks = spent.fallbacks;
     r->newton = spent.newton;
     r->passes = spent.passes;
-    r->halvings = spent.halvings;
     r->ns_detect = spent.ns_detect;
     r->ns_rows = spent.ns_rows;
     r->ns_assemble = spent.ns_assemble;
@@ -512,7 +510,7 @@ static void begin_again(qpc_world *w) {
 }
 
 static qpc_status advance_whole(qpc_world *w, qpc_error *err) {
-    w->still_found = false;
+    w->still_found = w->all_stood = false;
     w->substates.count = 0;
     w->rub.missed = 0;
     w->rub.contradicts = false;

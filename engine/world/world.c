@@ -615,6 +615,8 @@ const qpc_contact_info *qpc_world_contacts(const qpc_world *w, int32_t *ret_coun
 
 qpc_still_reason qpc_world_still(const qpc_world *w, int32_t body) { return (qpc_still_reason)w->stuck[body]; }
 
+bool qpc_world_all_stood(const qpc_world *w) { return w->all_stood; }
+
 const qpc_conflict_info *qpc_world_conflicts(const qpc_world *w, int32_t *ret_count) {
     *ret_count = w->conflict_info_count;
     return w->conflict_info;

@@ -154,6 +154,7 @@ struct qpc_world {
     uint8_t *still, *stuck;    // (body_count) qpc_still_reason of bodies made to stand in this step, and in the one before (standstill.c)
     int32_t *stood_for;        // (body_count) steps in a row that it was
     bool still_found, still_retry; // a part of the step has found more of them; those of the step before are on trial
+    bool all_stood;            // in a part of the step
     int32_t still_rounds;
     double *mass_floor;        // (3 block_count) what K is not less than, kg
     QPC_ARRAY(double) bounce;  // impulses of restitution in the last motion, by row, N s; empty: none
