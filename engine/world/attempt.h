@@ -228,6 +228,9 @@ qpc_status qpc_step_go_on(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// A step out of budget that would collide: what approaches is stopped, by the masses alone; what is still hit goes on
 /// together or stands with what it hits. t says how that went.
 qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// After a step out of budget with nothing but rigid bodies free: multipliers of contacts between bodies at rest become those that hold
+/// them against their loads, for readers. A body that was made to stand has none of its own.
+qpc_status qpc_step_find_forces(qpc_world *w, qpc_error *err);
 
 // ---- impact.c ----
 /// Contacts that approached bounce: changes v1 (blocks x 3), the velocities that the motion ends with, and the energies of t.

@@ -540,6 +540,7 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
         begin_again(w);
         st = advance_whole(w, err);
     }
+    if (st == QPC_OK) st = qpc_step_find_forces(w, err);
     if (st == QPC_OK) st = publish_contacts(w, w->warm_h, err); // of the last part of the step
     if (st == QPC_OK) st = qpc_step_keep_given(w, err);
     if (st == QPC_OK) qpc_joints_publish(w, w->warm_h);
