@@ -41,6 +41,7 @@ static const demo DEMOS[] = {
     {"stack-5", "stack-5", 5, -1},
     {"stack-20", "stack-20", 5, -1},
     {"organ", "organ", 0.4, -1},
+    {"organ-small", "organ-small", 0.4, -1},
 };
 enum { DEMO_COUNT = sizeof DEMOS / sizeof DEMOS[0] };
 

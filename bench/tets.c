@@ -1,11 +1,14 @@
 /// Elements of soft bodies: ns for energy, forces and Jacobian of each.
 ///
 ///     bench_tets [--cells N] [--runs N] [--commit ID] [--csv FILE]
+///     bench_tets --mesh FILE [--runs N]
 ///
 /// A box of N x N x N cells of five tetrahedra (16: 20,480 elements, 4,913 nodes), near rest (nodes moved by 2 % of an edge),
 /// far from it (by half an edge, a part of the elements inside out), and near rest in a shuffled order of the elements.
 /// `jacobian` is qpc_tets_linearise(): K, f and Hv. Thread CPU time, the least of the runs.
+/// With --mesh whole steps instead: that body, pressed by a ball (tets_mesh.h).
 #include "bench/machine.h"
+#include "bench/tets_mesh.h"
 #include "bench/timing.h"
 #include "tests/support/softbox.h"
 
@@ -61,13 +64,13 @@ static figures measure(softbox *b, const double *x, const double *v, double *f, 
 }
 
 static int usage(void) {
-    fprintf(stderr, "usage: bench_tets [--cells N] [--runs N] [--commit ID] [--csv FILE]\n");
+    fprintf(stderr, "usage: bench_tets [--cells N] [--runs N] [--commit ID] [--csv FILE]\n       bench_tets --mesh FILE [--runs N]\n");
     return 2;
 }
 
 int main(int argc, char **argv) {
     int32_t cells = 16, runs = 20;
-    const char *commit = "unknown", *path = NULL;
+    const char *commit = "unknown", *path = NULL, *mesh = NULL;
     static const char *const MATERIAL[] = {"corotational", "neo-hookean"}, *const STATE[] = {"near", "far", "near-shuffled"};
     for (int i = 1; i < argc; i++) {
         if (i + 1 == argc) return usage();
@@ -75,9 +78,11 @@ int main(int argc, char **argv) {
         else if (strcmp(argv[i], "--runs") == 0) runs = atoi(argv[++i]);
         else if (strcmp(argv[i], "--commit") == 0) commit = argv[++i];
         else if (strcmp(argv[i], "--csv") == 0) path = argv[++i];
+        else if (strcmp(argv[i], "--mesh") == 0) mesh = argv[++i];
         else return usage();
     }
     if (cells < 1 || cells > 100 || runs < 1) return usage();
+    if (mesh != NULL) return bench_tets_mesh(mesh, runs) ? 0 : 1;
     char cpu[128];
     bench_cpu(cpu, sizeof cpu);
     FILE *csv = path != NULL ? fopen(path, "ae") : NULL;

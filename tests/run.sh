@@ -83,11 +83,19 @@ if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/qpc-options" 2>/dev/null)" 
     quietly meson setup $wipe "$build" $options
     echo "$asked" >"$build/qpc-options"
 fi
-echo "Building $build"
-quietly ninja -C "$build"
-
 # Debian's Python has the packages; another python3 may come first in PATH.
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
-"$python" tests/support/run_tests.py --build "$build" --suite "$suite" --sanitize "$sanitize" \
-    --only "$only" --filter "$filter"
+run_tests() {
+    "$python" tests/support/run_tests.py --build "$build" --suite "$suite" --sanitize "$sanitize" \
+        --only "$only" --filter "$filter" "$@"
+}
+# All of it, so that the compilers see all of it, unless only a part is asked for.
+targets=""
+if [ "$only" = python ] || [ "$suite" = threads ] || [ -n "$filter" ]; then
+    targets=$(run_tests --targets)
+fi
+echo "Building $build"
+# shellcheck disable=SC2086  # a list
+quietly ninja -C "$build" $targets
+run_tests

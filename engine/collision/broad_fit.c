@@ -80,28 +80,15 @@ static void fit_vertices(qpc_broad *broad, qpc_broad_chunk *c) {
     c->step = fmax(fmax(step[0], step[1]), step[2]);
 }
 
-/// The box around some vertex boxes.
-static inline qpc_fbox join(const qpc_fbox *box, const int32_t *corner, int count) {
-    qpc_f4 lo = f4_load(box[corner[0]].lo), hi = f4_load(box[corner[0]].hi);
-    for (int k = 1; k < count; k++) {
-        lo = f4_min(lo, f4_load(box[corner[k]].lo));
-        hi = f4_max(hi, f4_load(box[corner[k]].hi));
-    }
-    qpc_fbox b;
-    f4_store(b.lo, lo);
-    f4_store(b.hi, hi);
-    return b;
-}
-
 static void fit_features(qpc_broad *broad, const qpc_broad_chunk *c) {
     const qpc_fbox *box = broad->box[VERTEX];
     const int32_t *corner = broad->corner[c->kind];
     qpc_fbox *to = broad->box[c->kind];
     int64_t from = c->first, end = from + c->count;
     if (c->kind == TRIANGLE)
-        for (int64_t s = from; s < end; s++) to[s] = join(box, corner + 3 * s, 3);
+        for (int64_t s = from; s < end; s++) to[s] = qpc_broad_join(box, corner + 3 * s, 3);
     else
-        for (int64_t s = from; s < end; s++) to[s] = join(box, corner + 2 * s, 2);
+        for (int64_t s = from; s < end; s++) to[s] = qpc_broad_join(box, corner + 2 * s, 2);
 }
 
 static void fit_vertex_chunk(void *data, int32_t slice) {
@@ -136,15 +123,18 @@ bool qpc_broad_boxes(qpc_broad *broad, const qpc_parallel *parallel, bool *ret_i
         if (p->def.motion != QPC_STATIC) p->seen = fmax(p->seen, c->step);
     }
     *ret_inside = inside;
-    qpc_parallel_run(parallel, broad->chunk_count[1], fit_feature_chunk, broad);
     return true;
+}
+
+void qpc_broad_feature_boxes(qpc_broad *broad, const qpc_parallel *parallel) {
+    qpc_parallel_run(parallel, broad->chunk_count[1], fit_feature_chunk, broad);
 }
 
 // ---- trees ----
 
 static qpc_fbox fat_box(const qpc_broad *broad, int kind, int64_t slot) {
-    if (kind == TRIANGLE) return join(broad->fat, broad->corner[TRIANGLE] + 3 * slot, 3);
-    if (kind == EDGE) return join(broad->fat, broad->corner[EDGE] + 2 * slot, 2);
+    if (kind == TRIANGLE) return qpc_broad_join(broad->fat, broad->corner[TRIANGLE] + 3 * slot, 3);
+    if (kind == EDGE) return qpc_broad_join(broad->fat, broad->corner[EDGE] + 2 * slot, 2);
     return broad->fat[slot];
 }
 

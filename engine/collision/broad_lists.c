@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { TASKS_A_SLICE = 16, STACK = 320, LEAF_PAIRS = QPC_BOX_LANES * QPC_BOX_LANES, FLUSH = 1024 };
+enum { TASKS_A_SLICE = 16, STACK = 320, LEAF_PAIRS = QPC_BOX_LANES * QPC_BOX_LANES, FLUSH = 1024, FEW = 4 };
 
 // ---- tasks ----
 
@@ -349,6 +349,21 @@ static int32_t keep_touching(const qpc_pair *from, const qpc_pair *to, const qpc
     return n;
 }
 
+/// The same where pairs are few, with boxes of triangles and edges from those of their vertices.
+static int32_t keep_touching_few(const qpc_broad *broad, const qpc_pair *from, const qpc_pair *to, int kind_a, int kind_b, float grow,
+                                 qpc_pair *ret) {
+    const qpc_fbox *box = broad->box[VERTEX];
+    int corners_a = qpc_broad_corners(kind_a), corners_b = qpc_broad_corners(kind_b);
+    int32_t n = 0;
+    for (; from < to; from++) {
+        qpc_fbox a = kind_a == VERTEX ? box[from->a] : qpc_broad_join(box, broad->corner[kind_a] + corners_a * (int64_t)from->a, corners_a);
+        qpc_fbox b = qpc_broad_join(box, broad->corner[kind_b] + corners_b * (int64_t)from->b, corners_b);
+        ret[n] = *from;
+        n += touch(&a, &b, grow);
+    }
+    return n;
+}
+
 static bool filter_list(const qpc_broad *broad, qpc_broad_slice *slice, int list) {
     const qpc_pairs *fat = &slice->fat[list];
     const qpc_broad_segments *segments = &slice->segments[list];
@@ -365,8 +380,9 @@ static bool filter_list(const qpc_broad *broad, qpc_broad_slice *slice, int list
     for (int32_t s = 0; s < segments->count && !broad->exact; s++) {
         int32_t end = s + 1 < segments->count ? segments->data[s + 1].first : fat->count;
         float grow = round_up(broad->reach * segments->data[s].radius);
-        n += keep_touching(fat->data + segments->data[s].first, fat->data + end, broad->box[kind_a],
-                           broad->box[kind_b], grow, out->data + n);
+        const qpc_pair *first = fat->data + segments->data[s].first, *last = fat->data + end;
+        n += broad->few ? keep_touching_few(broad, first, last, kind_a, kind_b, grow, out->data + n)
+                        : keep_touching(first, last, broad->box[kind_a], broad->box[kind_b], grow, out->data + n);
     }
     // From slots to numbers.
     const int32_t *id_a = broad->id[kind_a], *id_b = broad->id[kind_b];
@@ -386,6 +402,10 @@ static void filter_slice(void *data, int32_t index) {
 }
 
 qpc_status qpc_broad_filter(qpc_broad *broad, const qpc_parallel *parallel, qpc_error *err) {
+    int64_t pairs = 0;
+    for (int32_t i = 0; i < broad->slice_count; i++) pairs += broad->slices[i].fat[0].count + (int64_t)broad->slices[i].fat[1].count;
+    broad->few = pairs * FEW < (int64_t)broad->slot_count[TRIANGLE] + broad->slot_count[EDGE];
+    if (!broad->exact && !broad->few) qpc_broad_feature_boxes(broad, parallel);
     qpc_parallel_run(parallel, broad->slice_count, filter_slice, broad);
     for (int32_t i = 0; i < broad->slice_count; i++)
         if (broad->slices[i].failed) return no_memory(err);

@@ -75,10 +75,12 @@ struct qpc_broad {
     int64_t max_pairs;
     double origin[3]; // of all boxes, m
     int32_t slot_count[KINDS];
-    qpc_fbox *box[KINDS];   // (slots) of the last update, grown by reach x radius if not static
+    qpc_fbox *box[KINDS];   // (slots) of the last update, grown by reach x radius if not static; of triangles and edges that move
+                            // only if it had pairs enough
     qpc_fbox *fat;          // (vertex slots) what the lists are good for
     int32_t *id[KINDS];     // (slots) global number of the item (vertex: node), or -1
     int32_t *corner[KINDS]; // triangle, edge: (slots x 3, x 2) vertex slots; NULL for vertices
+    bool few;               // pairs in the lists: no boxes of triangles and edges are made for them
     bool exact;             // the lists were made of this update's own boxes
     bool listed;            // the lists can be used again
     int32_t list_age;       // updates since they were made, 0: not known
@@ -100,6 +102,19 @@ static inline int32_t qpc_broad_no_vertex(const qpc_broad_part *p) {
     return p->slot[VERTEX] + QPC_BOX_LANES * p->tree[VERTEX].leaf_count;
 }
 
+/// The box around some vertex boxes.
+static inline qpc_fbox qpc_broad_join(const qpc_fbox *box, const int32_t *corner, int count) {
+    qpc_f4 lo = f4_load(box[corner[0]].lo), hi = f4_load(box[corner[0]].hi);
+    for (int k = 1; k < count; k++) {
+        lo = f4_min(lo, f4_load(box[corner[k]].lo));
+        hi = f4_max(hi, f4_load(box[corner[k]].hi));
+    }
+    qpc_fbox b;
+    f4_store(b.lo, lo);
+    f4_store(b.hi, hi);
+    return b;
+}
+
 // broad.c
 
 qpc_status qpc_broad_not_finite(int32_t surface, qpc_error *err);
@@ -108,10 +123,12 @@ qpc_status qpc_broad_not_finite(int32_t surface, qpc_error *err);
 
 /// Trees over the positions x1, slots numbered by them; boxes have to follow.
 void qpc_broad_build(qpc_broad *broad, qpc_broad_part *part, const qpc_parallel *parallel);
-/// Boxes of all that moves; false if a position is not finite (*ret_part has it).
+/// Boxes of all vertices that move; false if a position is not finite (*ret_part has it).
 /// *ret_inside: the lists can be used again as far as positions go.
 bool qpc_broad_boxes(qpc_broad *broad, const qpc_parallel *parallel, bool *ret_inside,
                      int32_t *ret_part);
+/// Boxes of all triangles and edges that move, from those of vertices.
+void qpc_broad_feature_boxes(qpc_broad *broad, const qpc_parallel *parallel);
 /// Fat boxes and trees of all that moves; trees that have grown loose are built again.
 void qpc_broad_fatten(qpc_broad *broad, const qpc_parallel *parallel, bool with_margin);
 /// Have things moved so far from the origin that float boxes are coarser than they need be?

@@ -10,11 +10,12 @@
 /// -ffast-math.
 #include "engine/collision/ccd.h"
 
+#include "base/cpu.h"
 #include "engine/geometry/closest.h"
 
 #include <float.h>
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define ALWAYS_INLINE static inline QPC_ALWAYS_INLINE
 
 enum {
     CUBIC_FROM = 4,   // iteration at which the second certificate joins

@@ -26,9 +26,23 @@ static int compare(const qpc_contact *a, const qpc_contact *b) {
     return 0;
 }
 
+/// Of two that are alike but for rounding: what is kept of a pair of solid surfaces must not depend on which was found first.
+static int compare_bits(const qpc_detector *det, const qpc_contact *a, const qpc_contact *b) {
+    if (!det->solid[a->surface[0]] || !det->solid[a->surface[1]]) return 0;
+    for (int k = 0; k < 4; k++)
+        if (a->weight[k] != b->weight[k]) return a->weight[k] < b->weight[k] ? -1 : 1;
+    const double p[3] = {a->n.x, a->n.y, a->n.z}, q[3] = {b->n.x, b->n.y, b->n.z};
+    for (int k = 0; k < 3; k++)
+        if (p[k] != q[k]) return p[k] < q[k] ? -1 : 1;
+    return 0;
+}
+
 /// Stable sort by key: merging where there are few; else by one byte after the other, lowest first,
 /// leaving out bytes that all have in common. Either array may hold the result, which is returned.
 static qpc_order *sort(qpc_order *a, qpc_order *b, int32_t n) {
+    int32_t in_order = 1;
+    while (in_order < n && a[in_order - 1].key <= a[in_order].key) in_order++;
+    if (in_order >= n) return a;
     if (n <= 1024) {
         for (int32_t width = 1; width < n; width *= 2) {
             for (int32_t start = 0; start < n; start += 2 * width) {
@@ -66,7 +80,7 @@ static qpc_order *sort(qpc_order *a, qpc_order *b, int32_t n) {
 }
 
 void qpc_slice_clear(qpc_slice *slice, double best) {
-    slice->found.count = 0;
+    slice->found.count = slice->tested.count = 0;
     slice->counts = (qpc_detect_counts){0};
     slice->best = best;
     slice->full = false;
@@ -116,8 +130,11 @@ qpc_status qpc_contacts_deliver(qpc_detector *det, qpc_contacts *ret, qpc_error 
     for (int32_t i = 0; i < n;) {
         uint64_t key = order[i].key;
         const qpc_contact *best = &raw[order[i].item];
-        for (i++; i < n && order[i].key == key; i++)
-            if (compare(&raw[order[i].item], best) < 0) best = &raw[order[i].item];
+        for (i++; i < n && order[i].key == key; i++) {
+            const qpc_contact *c = &raw[order[i].item];
+            int how = compare(c, best);
+            if (how < 0 || (how == 0 && compare_bits(det, c, best) < 0)) best = c;
+        }
         ret->data[ret->count++] = *best;
     }
     return QPC_OK;

@@ -8,7 +8,10 @@
 typedef enum qpc_contact_kind {
     QPC_CONTACT_VT = 0, // node[0] a vertex, node[1..3] a triangle
     QPC_CONTACT_EE = 1, // node[0..1] edge i, node[2..3] edge j; a lone particle is an edge (p, p)
+    QPC_CONTACT_TO = 2, // node[0..2] a triangle, node[3..5] of an obstacle (with vertices and edges it is VT and EE)
 } qpc_contact_kind;
+
+enum { QPC_CONTACT_NODES = 6 }; // three at most that are not those of an obstacle's frame, or four without one
 
 enum {
     QPC_CONTACT_AT_START = 1,  // closer than the tested separation at t = 0 already
@@ -21,8 +24,8 @@ enum {
 /// the points are farther apart by `offset` than they are.
 typedef struct qpc_contact {
     uint64_t key;       // persistent over steps: the feature pair (never depends on order found)
-    int32_t node[4];    // global node numbers
-    double weight[4];   // signed barycentric weights, see above
+    int32_t node[QPC_CONTACT_NODES];  // global node numbers; those that no feature has: weight 0
+    double weight[QPC_CONTACT_NODES]; // signed barycentric weights, see above
     qpc_vec3 n;         // unit normal from feature j to feature i
     double distance;    // |x_i - x_j| at the time of evaluation, m
     double offset;      // of an obstacle: its points are held by its frame nodes this far inside along n (theory-obstacles.md, TO3), m; else 0
@@ -34,5 +37,8 @@ typedef struct qpc_contact {
 } qpc_contact;
 
 typedef QPC_ARRAY(qpc_contact) qpc_contacts;
+
+/// Nodes of side i come first: how many.
+static inline int qpc_contact_split(const qpc_contact *c) { return c->kind == QPC_CONTACT_VT ? 1 : c->kind == QPC_CONTACT_EE ? 2 : 3; }
 
 #endif

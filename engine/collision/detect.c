@@ -266,8 +266,10 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
     det->rebuild = true;
     det->meshes = qpc_calloc((size_t)meshes, sizeof *det->meshes);
     det->chains = qpc_calloc((size_t)chains, sizeof *det->chains);
+    det->solid = qpc_calloc((size_t)surface_count, 1);
     qpc_status status = qpc_obstacles_init(det, surfaces, surface_count, err);
-    if (det->meshes == NULL || det->chains == NULL) status = no_memory(err);
+    if (det->meshes == NULL || det->chains == NULL || det->solid == NULL) status = no_memory(err);
+    for (int32_t i = 0; i < surface_count && status == QPC_OK; i++) det->solid[i] = surfaces[i].mesh != NULL && surfaces[i].motion != QPC_DYNAMIC;
     for (int32_t i = 0; i < surface_count && status == QPC_OK; i++)
         if (surfaces[i].shape == NULL) status = surfaces[i].mesh != NULL
                      ? add_mesh(det, &surfaces[i], i, x, &triangles, &edges, err)
@@ -311,6 +313,7 @@ void qpc_detector_destroy(qpc_detector *det) {
     qpc_free(det->meshes);
     qpc_free(det->chains);
     qpc_free(det->obstacles);
+    qpc_free(det->solid);
     qpc_free(det->feature_chain);
     qpc_free(det->fat);
     qpc_free(det->last_motion);

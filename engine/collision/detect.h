@@ -5,8 +5,8 @@
 /// array of nodes. Pairs are tested if at least one side is dynamic: cable-mesh by vertex-triangle
 /// (cable vertex against triangle) and edge-edge; cable-cable and a cable with itself by edge-edge;
 /// mesh-mesh and a dynamic (deforming) mesh with itself by vertex-triangle both ways and edge-edge.
-/// Obstacles are surfaces by a function (implicit.h): vertices and edges of chains and dynamic meshes against it, in kinds VT and
-/// EE, side j the nodes of its frame, feature 0.
+/// Obstacles are surfaces by a function (implicit.h): vertices, edges and triangles of chains and dynamic meshes against it, in kinds
+/// VT, EE and TO, side j the nodes of its frame, feature 0.
 /// It keeps candidate lists over fat boxes, so that the proximity, the passes and the acceptance
 /// test of a step share one broad phase; lists depend on positions only, never on time or thread.
 /// One thread at a time; tests are split over helping threads if there are some

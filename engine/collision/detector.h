@@ -7,6 +7,7 @@
 #ifndef QPC_ENGINE_COLLISION_DETECTOR_H
 #define QPC_ENGINE_COLLISION_DETECTOR_H
 
+#include "engine/collision/broad.h"
 #include "engine/collision/bvh.h"
 #include "engine/collision/detect.h"
 #include "engine/collision/nearby.h"
@@ -78,9 +79,18 @@ typedef struct qpc_list {
     int32_t start, count, capacity;
 } qpc_list;
 
+/// A pair of triangle surfaces that a proximity call tested, and its distance then, in separations.
+typedef struct qpc_tested {
+    qpc_pair pair;
+    int32_t mesh[2];
+    bool vt;
+    double ratio;
+} qpc_tested;
+
 /// What one slice of a walk found, on whichever thread.
 typedef struct qpc_slice {
     qpc_contacts found;
+    QPC_ARRAY(qpc_tested) tested; // of surfaces that keep their form
     qpc_detect_counts counts;
     double best; // smallest gap, in separations
     bool full;   // out of memory
@@ -94,6 +104,7 @@ struct qpc_detector {
     qpc_chain_part *chains;
     qpc_obstacle_part *obstacles;
     int32_t obstacle_count;
+    uint8_t *solid;         // (surfaces) a mesh that keeps its form: static, kinematic or rigid
     int32_t *feature_chain; // (features)
 
     // Fat boxes and candidate lists, by feature: triangles near a vertex (vt), mesh edges near an

@@ -3,6 +3,8 @@
 /// (meson.build): a fused multiply-add in one width and not in another would give different bits.
 #include "engine/collision/filter.h"
 
+#include "base/cpu.h"
+
 #include <float.h>
 #include <stddef.h>
 #include <string.h>

@@ -78,7 +78,7 @@ TARGET static inline unsigned NAME(apart)(int count, const NAME(vec) * w0, const
 
 /// Bits of WIDTH lanes from `lane` on that are not proven apart. Forced inline, so that `vt` is
 /// known and w lives in registers.
-__attribute__((always_inline)) TARGET static inline unsigned
+QPC_ALWAYS_INLINE TARGET static inline unsigned
 NAME(lanes)(bool vt, const qpc_filter_block *block, int lane) {
     const int count = vt ? 3 : 4;
     NAME(vec) x0[4], x1[4], w0[4], w1[4];

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 static const double ROUNDING = 64 * 0x1p-52; // of the coordinates of a pair
-enum { MOST_ITERATIONS = 100, MOST_BISECTIONS = 48 };
+enum { MOST_ITERATIONS = 100 };
 
 // ---- distances ----
 
@@ -91,17 +91,6 @@ double qpc_implicit_reach(const qpc_implicit *s) {
     return 1;
 }
 
-double qpc_implicit_least_size(const qpc_implicit *s) {
-    switch (s->kind) {
-    case QPC_IMPLICIT_SPHERE:
-    case QPC_IMPLICIT_CAPSULE: return 2 * s->radius;
-    case QPC_IMPLICIT_BOX: return 2 * fmin(s->half[0], fmin(s->half[1], s->half[2]));
-    case QPC_IMPLICIT_CYLINDER: return 2 * fmin(s->radius, s->half[s->axis]);
-    case QPC_IMPLICIT_PLANE: break;
-    }
-    return HUGE_VAL;
-}
-
 // ---- frames ----
 
 qpc_implicit_frame qpc_implicit_frame_of(const double *x) {
@@ -164,35 +153,7 @@ static void follow(const qpc_implicit_motion *m, qpc_vec3 p, qpc_vec3 way, doubl
     *rate = in_axes(&m->start, dr);
 }
 
-// ---- vertices and segments ----
-
-static qpc_implicit_nearest at_weight(const qpc_implicit *shape, const qpc_vec3 *p, double w) {
-    qpc_implicit_nearest near = {.weight = {1 - w, w}};
-    near.at = w == 0 ? p[0] : w == 1 ? p[1] : v3_madd(p[0], w, v3_sub(p[1], p[0]));
-    near.phi = qpc_implicit_phi(shape, near.at, &near.n);
-    return near;
-}
-
-qpc_implicit_nearest qpc_implicit_closest(const qpc_implicit *shape, int count, const qpc_vec3 *p) {
-    qpc_implicit_nearest low = at_weight(shape, p, 0);
-    if (count == 1) return low;
-    // phi along the segment is convex: where its slope changes sign.
-    qpc_vec3 along = v3_sub(p[1], p[0]);
-    if (v3_dot(low.n, along) >= 0) return low;
-    qpc_implicit_nearest high = at_weight(shape, p, 1);
-    if (v3_dot(high.n, along) <= 0) return high;
-    double a = 0, b = 1, enough = 1e-13 * v3_norm(along);
-    qpc_implicit_nearest best = low.phi < high.phi ? low : high;
-    for (int i = 0; i < MOST_BISECTIONS; i++) {
-        qpc_implicit_nearest middle = at_weight(shape, p, 0.5 * (a + b));
-        double slope = v3_dot(middle.n, along);
-        if (middle.phi <= best.phi) best = middle;
-        if (fabs(slope) <= enough) break;
-        if (slope < 0) a = 0.5 * (a + b);
-        else b = 0.5 * (a + b);
-    }
-    return best;
-}
+// ---- over a motion ----
 
 /// Least t > 0 with d + g t - A/2 t^2 = 0 for d >= 0; infinite if there is none.
 static double reaches_zero(double d, double g, double A) {
@@ -204,8 +165,8 @@ static double reaches_zero(double d, double g, double A) {
 
 bool qpc_implicit_hits(const qpc_implicit *shape, const qpc_implicit_motion *m, int count, const qpc_vec3 *x0,
                        const qpc_vec3 *x1, double s, double most, qpc_implicit_hit *ret) {
-    qpc_vec3 way[2], at[2], rate[2];
-    double bend[2], error = 0;
+    qpc_vec3 way[3], at[3], rate[3];
+    double bend[3], error = 0;
     *ret = (qpc_implicit_hit){0};
     for (int k = 0; k < count; k++) {
         way[k] = v3_sub(x1[k], x0[k]);

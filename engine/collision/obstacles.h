@@ -1,5 +1,5 @@
-/// Obstacles in a detector: vertices and edges of chains and deforming meshes against implicit surfaces (implicit.h).
-/// Inside of detection. Contacts have side i the particle or edge, side j the obstacle; see qpc_contact for `offset`.
+/// Obstacles in a detector: vertices, edges and triangles of chains, deforming and rigid meshes against implicit surfaces (implicit.h).
+/// Inside of detection. Contacts have side i the feature, side j the obstacle; see qpc_contact for `offset`.
 #ifndef QPC_ENGINE_COLLISION_OBSTACLES_H
 #define QPC_ENGINE_COLLISION_OBSTACLES_H
 
@@ -13,7 +13,7 @@ qpc_status qpc_obstacles_proximity(qpc_detector *det, const double *x, double re
 qpc_status qpc_obstacles_motion(qpc_detector *det, const double *x0, const double *x1, double factor, qpc_error *err);
 /// Lowers *best to the smallest phi over separation at x.
 void qpc_obstacles_gap(qpc_detector *det, const double *x, double *best);
-/// Vertices and edges with phi <= 0, appended to ret from *count on.
+/// Features with phi <= 0, appended to ret from *count on.
 void qpc_obstacles_overlaps(qpc_detector *det, const double *x, qpc_overlap *ret, int32_t max, int64_t *count);
 
 #endif

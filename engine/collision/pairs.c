@@ -5,6 +5,7 @@
 /// Vertex-triangle tests find what a cable's vertices are near, edge-edge tests what the inside of
 /// its edges is near. Feature pairs that several tests find (a vertex and an edge that two
 /// triangles share) have one key; the nearest (or earliest) of them is kept.
+#include "base/cpu.h"
 #include "engine/collision/ccd.h"
 #include "engine/collision/filter.h"
 #include "engine/collision/obstacles.h"
@@ -66,7 +67,7 @@ static void load_ee(const double *x, const qpc_chain_part *c, int32_t k, const q
 }
 
 static void fill(qpc_contact *c, const qpc_closest *near) {
-    memcpy(c->weight, near->weight, sizeof c->weight);
+    memcpy(c->weight, near->weight, sizeof near->weight);
     c->distance = near->distance;
     c->n = near->distance > 0 ? v3_scale(1 / near->distance, near->d) : v3(0, 0, 0);
 }
@@ -106,7 +107,7 @@ static inline const int32_t *near_items(const int32_t *items, const qpc_list *l,
 }
 
 /// Pairs of features first to last - 1 with what their lists hold.
-static inline __attribute__((always_inline)) void
+static inline QPC_ALWAYS_INLINE void
 visit(walk *w, int32_t first, int32_t last, vt_visit *on_vt, ee_visit *on_ee, cc_visit *on_cc) {
     const qpc_detector *det = w->det;
     const double *x0 = w->x0, *x1 = w->x1;
@@ -355,7 +356,8 @@ qpc_status qpc_detect_proximity(qpc_detector *det, const double *x, double reach
     status = visit_all(det, &w, proximity_slice, err);
     if (status == QPC_OK) status = qpc_sheets_proximity(det, x, reach, err);
     if (status == QPC_OK) status = qpc_obstacles_proximity(det, x, reach, err);
-    return status == QPC_OK ? qpc_contacts_deliver(det, ret, err) : status;
+    if (status == QPC_OK) status = qpc_contacts_deliver(det, ret, err);
+    return status == QPC_OK ? qpc_sheets_keep(det, ret, err) : status;
 }
 
 // ---- motion ----
@@ -381,7 +383,7 @@ static inline bool moves_into(walk *w, bool vt, const qpc_vec3 p[4], const qpc_v
 }
 
 static void take(qpc_contact *r, const motion_hit *h) {
-    memcpy(r->weight, h->hit.weight, sizeof r->weight);
+    memcpy(r->weight, h->hit.weight, sizeof h->hit.weight);
     r->n = h->hit.n;
     r->distance = h->hit.distance;
     r->toi = h->hit.toi;

@@ -176,7 +176,7 @@ static void form(const qpc_sheet_pair *pair, qpc_contact *r) {
         r->surface[s] = pair->mesh[s]->surface;
         r->feature[s] = pair->feature[s];
     }
-    memcpy(r->node, pair->node, sizeof r->node);
+    memcpy(r->node, pair->node, sizeof pair->node);
     for (int k = 0; k < 4; k++) r->weight[k] += 0.0; // no -0
     if (pair->vt) {
         named is = name_vt(pair, w);
@@ -280,8 +280,7 @@ static bool ee_holds(const qpc_sheet_pair *pair, const double *x, const qpc_clos
            edge_holds(pair->mesh[0], x, pair->feature[0], v3_neg(near->d), true, &i);
 }
 
-void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double reach,
-                         qpc_slice *out) {
+double qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double reach, qpc_slice *out) {
     qpc_vec3 p[4];
     qpc_closest near;
     qpc_load_nodes(x, pair->node, p);
@@ -292,15 +291,15 @@ void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double rea
         out->counts.ee_tests++;
         qpc_closest_ee(p, &near);
     }
-    if (!(near.distance < reach * pair->separation)) return;
+    if (!(near.distance < reach * pair->separation)) return near.distance;
     // What ends of edges are near is found by vertex-triangle tests.
-    if (!snap_weights(pair->vt, near.weight)) return;
+    if (!snap_weights(pair->vt, near.weight)) return near.distance;
     qpc_contact r = {.distance = near.distance, .separation = pair->separation};
-    memcpy(r.weight, near.weight, sizeof r.weight);
+    memcpy(r.weight, near.weight, sizeof near.weight);
     if (near.distance <= qpc_direction_limit(p, 4)) {
         r.n = touching_normal(pair, x, r.weight, v3(0, 0, 0));
     } else {
-        if (!(pair->vt ? vt_holds(pair, x, &near) : ee_holds(pair, x, &near))) return;
+        if (!(pair->vt ? vt_holds(pair, x, &near) : ee_holds(pair, x, &near))) return near.distance;
         r.n = v3_scale(1 / near.distance, near.d);
     }
     if (pair->near_self) {
@@ -309,6 +308,7 @@ void qpc_sheet_proximity(const qpc_sheet_pair *pair, const double *x, double rea
     }
     form(pair, &r);
     emit(&r, out);
+    return near.distance;
 }
 
 // ---- motion ----
@@ -332,7 +332,7 @@ void qpc_sheet_motion(const qpc_sheet_pair *pair, const double *x0, const double
     out->counts.hits++;
     qpc_contact r = {
         .n = hit.n, .distance = hit.distance, .separation = pair->separation, .toi = hit.toi};
-    memcpy(r.weight, hit.weight, sizeof r.weight);
+    memcpy(r.weight, hit.weight, sizeof hit.weight);
     if (start < s) r.flags |= QPC_CONTACT_AT_START;
     if (hit.uncertain) r.flags |= QPC_CONTACT_UNCERTAIN;
     double limit = qpc_direction_limit(p, 4);

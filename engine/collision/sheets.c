@@ -14,6 +14,7 @@ enum { CHUNK = 64, BLOCKS = CHUNK / QPC_FILTER_LANES };
 
 struct qpc_sheets {
     qpc_broad *broad;
+    qpc_kept kept;
     qpc_slice *slices; // (slice_capacity)
     int32_t slice_capacity;
 };
@@ -25,6 +26,8 @@ typedef struct walk {
     purpose purpose;
     const double *x0, *x1;
     double reach, factor; // in separations
+    const uint8_t *skip;  // (meshes) pairs of two of these are known; NULL: none are
+    const uint8_t *keep;  // (meshes) which pairs of two of these were tested is noted; NULL: none
 } walk;
 
 qpc_status qpc_sheets_create(const qpc_detector *det, const double *x, qpc_sheets **ret,
@@ -43,6 +46,7 @@ qpc_status qpc_sheets_create(const qpc_detector *det, const double *x, qpc_sheet
         status =
             qpc_broad_create(defs, det->mesh_count, x, det->max_candidates, &sheets->broad, err);
     qpc_free(defs);
+    if (status == QPC_OK) status = qpc_kept_init(&sheets->kept, det, x, err);
     if (status == QPC_OK)
         *ret = sheets;
     else
@@ -53,7 +57,11 @@ qpc_status qpc_sheets_create(const qpc_detector *det, const double *x, qpc_sheet
 void qpc_sheets_destroy(qpc_sheets *sheets) {
     if (sheets == NULL) return;
     qpc_broad_destroy(sheets->broad);
-    for (int32_t i = 0; i < sheets->slice_capacity; i++) qpc_array_fini(&sheets->slices[i].found);
+    qpc_kept_fini(&sheets->kept);
+    for (int32_t i = 0; i < sheets->slice_capacity; i++) {
+        qpc_array_fini(&sheets->slices[i].found);
+        qpc_array_fini(&sheets->slices[i].tested);
+    }
     qpc_free(sheets->slices);
     qpc_free(sheets);
 }
@@ -89,9 +97,7 @@ static const qpc_mesh_part *mesh_of_edge(const qpc_detector *det, const qpc_mesh
     return m;
 }
 
-/// last: meshes of the pair before.
-static void make_pair(const qpc_detector *det, qpc_pair numbers, bool vt,
-                      const qpc_mesh_part *last[2], qpc_sheet_pair *ret) {
+void qpc_sheet_pair_make(const qpc_detector *det, qpc_pair numbers, bool vt, const qpc_mesh_part *last[2], qpc_sheet_pair *ret) {
     ret->vt = vt;
     if (vt) {
         const qpc_mesh_part *i = last[0] = mesh_of_node(det, last[0], numbers.a);
@@ -120,9 +126,16 @@ static void make_pair(const qpc_detector *det, qpc_pair numbers, bool vt,
 
 // ---- the walk ----
 
-static void test(const walk *w, const qpc_sheet_pair *pair, qpc_slice *out) {
+static void note(const walk *w, const qpc_sheet_pair *pair, qpc_pair numbers, double distance, qpc_slice *out) {
+    int32_t i = (int32_t)(pair->mesh[0] - w->det->meshes), j = (int32_t)(pair->mesh[1] - w->det->meshes);
+    if (w->keep == NULL || !w->keep[i] || !w->keep[j]) return;
+    qpc_tested tested = {.pair = numbers, .mesh = {i, j}, .vt = pair->vt, .ratio = distance / pair->separation};
+    if (!qpc_array_push(&out->tested, tested)) out->full = true;
+}
+
+static void test(const walk *w, const qpc_sheet_pair *pair, qpc_pair numbers, qpc_slice *out) {
     if (w->purpose == PROXIMITY)
-        qpc_sheet_proximity(pair, w->x0, w->reach, out);
+        note(w, pair, numbers, qpc_sheet_proximity(pair, w->x0, w->reach, out), out);
     else if (w->purpose == MOTION)
         qpc_sheet_motion(pair, w->x0, w->x1, w->factor, out);
     else
@@ -132,6 +145,7 @@ static void test(const walk *w, const qpc_sheet_pair *pair, qpc_slice *out) {
 static void walk_pairs(const walk *w, const qpc_pairs *pairs, bool vt, qpc_slice *out) {
     const qpc_mesh_part *last[2] = {w->det->meshes, w->det->meshes};
     qpc_sheet_pair pair[CHUNK];
+    qpc_pair numbers[CHUNK];
     qpc_filter_block block[BLOCKS];
     uint8_t open[BLOCKS];
     int32_t cleared = 0; // blocks that hold numbers: most lists fill few, and lanes past the end are read
@@ -139,8 +153,10 @@ static void walk_pairs(const walk *w, const qpc_pairs *pairs, bool vt, qpc_slice
     for (int32_t at = 0; at < pairs->count;) {
         int32_t n = 0;
         for (; n < CHUNK && at < pairs->count; at++) {
-            make_pair(w->det, pairs->data[at], vt, last, &pair[n]);
+            qpc_sheet_pair_make(w->det, pairs->data[at], vt, last, &pair[n]);
+            if (w->skip != NULL && w->skip[last[0] - w->det->meshes] && w->skip[last[1] - w->det->meshes]) continue;
             if (w->purpose == GAP && pair[n].near_self) continue;
+            numbers[n] = pairs->data[at];
             double reach = w->purpose == GAP ? out->best : w->reach;
             int32_t b = n / QPC_FILTER_LANES;
             if (b == cleared) memset(&block[cleared++], 0, sizeof *block);
@@ -153,7 +169,7 @@ static void walk_pairs(const walk *w, const qpc_pairs *pairs, bool vt, qpc_slice
         else
             qpc_filter_ee(block, n, open);
         for (int32_t i = 0; i < n; i++)
-            if (open[i / QPC_FILTER_LANES] >> i % QPC_FILTER_LANES & 1) test(w, &pair[i], out);
+            if (open[i / QPC_FILTER_LANES] >> i % QPC_FILTER_LANES & 1) test(w, &pair[i], numbers[i], out);
     }
 }
 
@@ -200,7 +216,20 @@ qpc_status qpc_sheets_proximity(qpc_detector *det, const double *x, double reach
     if (det->sheets == NULL) return QPC_OK;
     walk w = {.det = det, .purpose = PROXIMITY, .x0 = x, .x1 = x, .reach = reach};
     double none = 0; // no gap is asked for
-    return run(det, &w, &none, err);
+    qpc_kept *kept = &det->sheets->kept;
+    if (kept->x == NULL) return run(det, &w, &none, err);
+    if (qpc_kept_compare(kept, det, x, reach)) return qpc_kept_deliver(kept, det, err);
+    qpc_kept_drop(kept);
+    qpc_status status = qpc_kept_deliver(kept, det, err);
+    w.skip = kept->still;
+    w.keep = kept->solid;
+    if (status == QPC_OK) status = run(det, &w, &none, err);
+    if (status == QPC_OK) status = qpc_kept_add(kept, det, det->sheets->slices, qpc_broad_slice_count(det->sheets->broad), x, reach, err);
+    return status;
+}
+
+qpc_status qpc_sheets_keep(qpc_detector *det, const qpc_contacts *contacts, qpc_error *err) {
+    return det->sheets != NULL ? qpc_kept_close(&det->sheets->kept, det, contacts, err) : QPC_OK;
 }
 
 qpc_status qpc_sheets_motion(qpc_detector *det, const double *x0, const double *x1, double reach,
@@ -208,6 +237,11 @@ qpc_status qpc_sheets_motion(qpc_detector *det, const double *x0, const double *
     if (det->sheets == NULL) return QPC_OK;
     walk w = {.det = det, .purpose = MOTION, .x0 = x0, .x1 = x1, .reach = reach, .factor = factor};
     double none = 0; // no gap is asked for
+    qpc_kept *kept = &det->sheets->kept;
+    if (kept->x != NULL) {
+        if (qpc_kept_rest(kept, det, x0, x1)) return QPC_OK;
+        w.skip = kept->still;
+    }
     return run(det, &w, &none, err);
 }
 
@@ -215,5 +249,10 @@ qpc_status qpc_sheets_gap(qpc_detector *det, const double *x, double reach, doub
                           qpc_error *err) {
     if (det->sheets == NULL) return QPC_OK;
     walk w = {.det = det, .purpose = GAP, .x0 = x, .x1 = x, .reach = reach};
+    qpc_kept *kept = &det->sheets->kept;
+    if (kept->x != NULL && qpc_kept_gap(kept, det, x, best)) {
+        if (!kept->deforming) return QPC_OK;
+        w.skip = kept->solid;
+    }
     return run(det, &w, best, err);
 }

@@ -6,7 +6,7 @@
 /// A supernode: `cols` columns of L with one list of rows below them, stored as a dense block by
 /// columns, `ld` rows high; its first `cols` rows are the triangle on the diagonal.
 
-#define INLINE static inline TARGET __attribute__((always_inline))
+#define INLINE static inline TARGET QPC_ALWAYS_INLINE
 
 // ---- eight right-hand sides side by side: row i of x at x[i * PARTS] ----
 

@@ -31,9 +31,10 @@ static void drop_sparse(qpc_linsys *sys) {
     qpc_free(sys->work);
     qpc_factor_destroy(sys->sparse);
     qpc_blocks_destroy(sys->blocks);
-    qpc_free(sys->cg);
+    qpc_free(sys->free);
     sys->blocks = NULL;
-    sys->cg = NULL;
+    sys->free = sys->cg = NULL;
+    sys->guessed = false;
     sys->start = sys->row = NULL;
     sys->value = sys->work = NULL;
     sys->sparse = NULL;
@@ -86,10 +87,11 @@ static bool pattern_is_good(int32_t n, const int32_t *start, const int32_t *row)
 static qpc_status make_blocks(qpc_linsys *sys, const int32_t *start, const int32_t *row, qpc_error *err) {
     qpc_status st = qpc_blocks_create(sys->n, start, row, &sys->blocks, err);
     if (st != QPC_OK) return st;
-    // CG's own, its right-hand side, its solution, their sum and the product with that
+    // A guess of the caller's; CG's right-hand side, its solution, their sum and the product with that, and its own
     int32_t count = sys->blocks->count;
-    sys->cg = qpc_alloc_array(qpc_ssor_size(sys->blocks, false, 0) + 12 * (size_t)count, sizeof *sys->cg);
-    if (sys->cg != NULL) return QPC_OK;
+    sys->free = qpc_alloc_array(qpc_ssor_size(sys->blocks, false, 0) + 15 * (size_t)count, sizeof *sys->cg);
+    sys->cg = sys->free != NULL ? sys->free + 3 * (size_t)count : NULL;
+    if (sys->free != NULL) return QPC_OK;
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for conjugate gradients of order %d", sys->n);
 }
 
@@ -417,4 +419,13 @@ void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y) {
         }
         y[j] += sum;
     }
+}
+
+void qpc_linsys_product(qpc_linsys *sys, const double *x, double *y) {
+    if (sys->blocks == NULL) {
+        qpc_linsys_multiply(sys, x, y);
+        return;
+    }
+    qpc_linsys_prepare(sys);
+    qpc_blocks_multiply(sys->blocks, x, y);
 }

@@ -37,12 +37,14 @@ typedef struct qpc_linsys {
     double *cg;                // with blocks: scratch of conjugate gradients
     double operations;         // sparse: floating-point operations of a factorisation
     double *least;             // (n) or NULL, the caller's: a diagonal D with K - D positive semidefinite (masses)
+    double *free;         // with blocks: (n) if `guessed` about K^-1 b of the QP before, where the next one starts; else NULL
     double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
     double *diagonal; // (n) copy of diag(K)
     int64_t capacity; // doubles allocated in band and in factor each
     bool solvable;           // by CHOLMOD: solves have their memory
+    bool guessed;
     bool factored, prepared; // the factor, the blocks are those of K as it stands
     uint64_t factorizations, solves, cg_steps; // exact work counts
 } qpc_linsys;
@@ -78,6 +80,8 @@ void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, const double *
                               double *x);
 /// y = K x, from K as stored, not from the factor.
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
+/// The same by blocks where there are any, which are made; x and y (n up to a multiple of 3).
+void qpc_linsys_product(qpc_linsys *sys, const double *x, double *y);
 /// Four right-hand sides at once, x (n x 4) row-major, in place; with a band about the time of two single
 /// ones.
 enum { QPC_LINSYS_BLOCK = 4 };

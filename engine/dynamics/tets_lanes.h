@@ -3,7 +3,7 @@
 /// Lanes never meet and nothing is fused, so an element gives the same bits next to any others and on every processor.
 /// 3x3 matrices by rows.
 
-#define INLINE static inline TARGET __attribute__((always_inline))
+#define INLINE static inline TARGET QPC_ALWAYS_INLINE
 #define PICK(m, a, b) ((VEC)(((MASK)(a) & (m)) | ((MASK)(b) & ~(m))))
 
 typedef struct NAME(batch) {

@@ -8,6 +8,8 @@
 /// world; memory from the arena, given back.
 #include "engine/solver/certificate.h"
 
+#include "base/cpu.h"
+
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
@@ -53,7 +55,7 @@ static void sparse_product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
     }
 }
 
-#define BAND_KERNEL static inline __attribute__((always_inline)) void
+#define BAND_KERNEL static inline QPC_ALWAYS_INLINE void
 
 /// y = K x, each y_i from its row and, mirrored, from its column.
 BAND_KERNEL band_product_of(int32_t w, const qpc_linsys *K, const double *x, double *y) {

@@ -9,20 +9,45 @@ static const double FLAT = 0.1; // of the slope at its start
 
 // ---- making ----
 
-/// Columns of row i and of its tangents, ascending; -1: more than there is room for.
-static int32_t columns_of(const qpc_qp *qp, const qpc_friction *f, int32_t i, int32_t contact, int32_t *ret) {
-    int32_t count = qp->row_start[i + 1] - qp->row_start[i];
-    if (count > QPC_BLOCK_COLUMNS) return -1;
-    memcpy(ret, qp->column + qp->row_start[i], (size_t)count * sizeof *ret);
-    if (contact < 0) return count;
-    for (int32_t k = f->start[2 * contact]; k < f->start[2 * contact + 2]; k++) {
-        int32_t at = 0;
-        while (at < count && ret[at] < f->column[k]) at++;
-        if (at < count && ret[at] == f->column[k]) continue;
+/// Adds columns, ascending, to those in ret; their number, or -1: more than there is room for.
+static int32_t merge(const int32_t *column, int32_t columns, int32_t *ret, int32_t count) {
+    for (int32_t k = 0, at = 0; k < columns; k++) {
+        while (at < count && ret[at] < column[k]) at++;
+        if (at < count && ret[at] == column[k]) continue;
         if (count == QPC_BLOCK_COLUMNS) return -1;
         memmove(ret + at + 1, ret + at, (size_t)(count - at) * sizeof *ret);
-        ret[at] = f->column[k];
+        ret[at] = column[k];
         count++;
+    }
+    return count;
+}
+
+/// Columns of row i and of its tangents, ascending; -1: more than there is room for. Most are of two bodies that are next to each
+/// other, and fit in the bits of a word.
+static int32_t columns_of(const qpc_qp *qp, const qpc_friction *f, int32_t i, int32_t contact, int32_t *ret) {
+    const int32_t *line[3] = {qp->column + qp->row_start[i]};
+    int32_t size[3] = {qp->row_start[i + 1] - qp->row_start[i]}, lines = contact >= 0 ? 3 : 1, low = INT32_MAX, high = -1;
+    for (int32_t a = 1; a < lines; a++) {
+        line[a] = f->column + f->start[2 * contact + a - 1];
+        size[a] = f->start[2 * contact + a] - f->start[2 * contact + a - 1];
+    }
+    for (int32_t a = 0; a < lines; a++) {
+        if (size[a] == 0) continue;
+        low = line[a][0] < low ? line[a][0] : low;
+        high = line[a][size[a] - 1] > high ? line[a][size[a] - 1] : high;
+    }
+    int32_t count = 0;
+    if (high - (int64_t)low >= 64) {
+        for (int32_t a = 0; a < lines && count >= 0; a++) count = merge(line[a], size[a], ret, count);
+        return count;
+    }
+    uint64_t columns = 0;
+    for (int32_t a = 0; a < lines; a++)
+        for (int32_t k = 0; k < size[a]; k++) columns |= UINT64_C(1) << (line[a][k] - low);
+    for (int32_t at = low; columns != 0; at++, columns >>= 1) {
+        if ((columns & 1) == 0) continue;
+        if (count == QPC_BLOCK_COLUMNS) return -1;
+        ret[count++] = at;
     }
     return count;
 }

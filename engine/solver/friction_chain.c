@@ -31,6 +31,7 @@ enum {
     FEW = 3,             // up to which R rises
     MANY = 7,            // from which on it falls
 };
+static const double REST = 1e-13; // of S: what a warm start that is an answer already is off by rounding at most (docs/theory-friction.md)
 static const double FINE = 1e-15, R_FIRST = 30, R_LEAST = 1, R_MOST = 1e8, R_GROWTH = 10, INNER = 0.05, AIM = 1e-3, FAR_OFF = 1e-3;
 
 // ---- set-up ----
@@ -52,7 +53,8 @@ static bool allocate(qpc_chain *c) {
     c->Z = qpc_arena_array(c->arena, n * ((size_t)c->qp->sys->bandwidth + 1), sizeof *c->Z);
     c->pivot = qpc_arena_array(c->arena, n, sizeof *c->pivot);
     c->far = qpc_arena_array(c->arena, QPC_CHAIN_FAR, sizeof *c->far);
-    if (c->blocks == NULL || c->lu == NULL || c->rhs == NULL || c->Z == NULL || c->pivot == NULL || c->far == NULL) return false;
+    c->first = qpc_arena_array(c->arena, n, sizeof *c->first);
+    if (c->blocks == NULL || c->lu == NULL || c->rhs == NULL || c->Z == NULL || c->pivot == NULL || c->far == NULL || c->first == NULL) return false;
     c->step = c->rhs + n;
     c->dv = c->rhs + 2 * n;
     c->spare = c->rhs + 3 * n;
@@ -61,12 +63,23 @@ static bool allocate(qpc_chain *c) {
     return true;
 }
 
-/// The band of Z = K^-1 from K = L D L', from the last row up: Z_ij = (i = j) / D_i - sum_k L_ki Z_kj.
+/// The band of Z = K^-1 from K = L D L', from the last row up: Z_ij = (i = j) / D_i - sum_k L_ki Z_kj. Where nothing couples
+/// i - 1 and what is before it to i and what is behind, both are zero beyond: first[i] is where what i is coupled to begins.
 static void invert_band(qpc_chain *c) {
     const qpc_linsys *sys = c->qp->sys;
-    int32_t n = c->qp->n, w = sys->bandwidth, stride = w + 1;
+    int32_t n = c->qp->n, w = sys->bandwidth, stride = w + 1, end = n;
+    for (int32_t i = 0, start = 0; i < n; i++) {
+        int32_t k = i > w ? i - w : 0;
+        while (k < i && sys->factor[(int64_t)i * stride + k - i + w] == 0) k++;
+        if (k == i) start = i;
+        else
+            for (; start > k; start = c->first[start - 1]) {}
+        for (int32_t l = start; l <= i; l++) c->first[l] = start;
+    }
+    memset(c->Z, 0, (size_t)n * (size_t)stride * sizeof *c->Z);
     for (int32_t i = n - 1; i >= 0; i--) {
-        int32_t last = i + w < n ? i + w : n - 1;
+        if (i + 1 < n && c->first[i + 1] != c->first[i]) end = i + 1;
+        int32_t last = i + w < end ? i + w : end - 1;
         double *column = c->Z + i; // (j, i) at j * stride + i - j + w
         for (int32_t j = last; j >= i; j--) {
             double sum = j == i ? sys->factor[(int64_t)i * stride + w] : 0;
@@ -85,12 +98,16 @@ static void compliance(qpc_chain *c, const qpc_friction_block *b, double W[9]) {
     int32_t w = sys->bandwidth, count = b->columns;
     double part[QPC_BLOCK_COLUMNS][QPC_LINSYS_BLOCK] = {{0}};
     if (span_of(b->column, 0, count) <= w) {
-        for (int32_t k = 0; k < count; k++)
-            for (int32_t l = 0; l < count; l++) {
-                int32_t i = b->column[k > l ? k : l], j = b->column[k > l ? l : k];
-                double z = c->Z[(int64_t)i * (w + 1) + j - i + w];
-                for (int32_t a = 0; a < b->size; a++) part[k][a] += z * b->h[a][l];
-            }
+        for (int32_t k = 0, from = 0; k < count; k++) {
+            const double *row = c->Z + (int64_t)b->column[k] * (w + 1) + w - b->column[k];
+            while (b->column[from] < c->first[b->column[k]]) from++;
+            for (int32_t l = from; l < k; l++)
+                for (int32_t a = 0; a < b->size; a++) {
+                    part[k][a] += row[b->column[l]] * b->h[a][l];
+                    part[l][a] += row[b->column[l]] * b->h[a][k];
+                }
+            for (int32_t a = 0; a < b->size; a++) part[k][a] += row[b->column[k]] * b->h[a][k];
+        }
     } else {
         double *columns = c->lu; // n x 4 fits
         memset(columns, 0, (size_t)c->qp->n * QPC_LINSYS_BLOCK * sizeof *columns);
@@ -287,7 +304,8 @@ qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *fricti
     qpc_status st = scratch == NULL ? qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m) : QPC_OK;
     if (st == QPC_OK) st = shrink(&c, &small, &rub, err);
     if (st == QPC_OK) st = set_up(&c, lambda, beta, err);
-    for (int32_t i = 0, good = 0; i < OUTERS && st == QPC_OK && !vain && steps < most && !c.no_memory; i++) {
+    bool rests = st == QPC_OK && c.best <= REST * scale_of(&c); // as it came
+    for (int32_t i = 0, good = 0; i < OUTERS && st == QPC_OK && !rests && !vain && steps < most && !c.no_memory; i++) {
         if (c.best <= FINE * scale_of(&c) || polish(&c, R, tolerance, most, &steps)) break;
         if (c.best <= tolerance * scale_of(&c) && ++good > PATIENCE) break;
         if (steps >= HOPELESS && c.best > FAR_OFF * scale_of(&c)) break;
@@ -300,10 +318,14 @@ qpc_status qpc_friction_chain_solve(const qpc_qp *qp, const qpc_friction *fricti
     if (st == QPC_OK && c.no_memory) st = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     if (st == QPC_OK) {
         if (c.norm > c.best) go_back(&c);
-        else settle(&c);
+        else if (!rests) settle(&c);
         qpc_friction_blocks_report(c.blocks, c.qp->m, scale_of(&c), found);
         found->newton += steps;
-        hand_out(&c, qp, friction, scratch, dv, lambda, beta);
+        if (rests && c.qp == qp) {
+            qpc_friction_blocks_impulses(c.blocks, qp->m, friction->count, lambda, beta);
+            memcpy(dv, c.dv, (size_t)qp->n * sizeof *dv);
+        } else
+            hand_out(&c, qp, friction, scratch, dv, lambda, beta);
     }
     qpc_arena_rewind(arena, mark);
     return st;

@@ -29,6 +29,7 @@ typedef struct qpc_chain {
     double *lu;                                       // (n x stride)
     double *rhs, *step, *dv, *spare, *free_dv, *rest; // (n); free_dv: K^-1 b; rest: K dv - b
     double *Z;                                        // band of K^-1
+    int32_t *first;                                   // (n) the first unknown that K^-1 couples to this one, if not zero
     double *Y, *S, *e;     // of far blocks: (n x 3 f) B^-1 h', (3 f)^2, (3 f)
     int *far_pivots;
     int32_t *pivot, *far;  // (n), (f) blocks

@@ -14,6 +14,9 @@
 
 enum {
     LEAST_CONTACTS = 24, // below that dense matrices are as fast, unless K is dear to factor
+    LEAST_MILD = 4,      // or mild:
+    DENSE_MOST = 40,     // contacts of which up to so many go to dense matrices, if K is cheap, when they have not settled
+    SETTLING_STEPS = 40, // in so many steps
     UPDATES_MOST = 2000,
     REFRESH = 8,         // updates after which y and K dv - b are formed afresh
     SLOW_MOST = 3,
@@ -22,14 +25,17 @@ enum {
     FINE_MOST = 5,       // dv is formed from x at the first look at an |F| that is small enough, but for the gradient, and at each fifth
     SETTLINGS = 4,
     PATIENCE = 3,        // updates before the first leap,
+    PATIENCE_MILD = 12,
     PATIENCE_MOST = 10,  // and after one that failed
     MANY = 6,            // from which on it falls
     TURNS = 2,
     FAR_STEPS = 20,      // of a turn, at least
+    FAR_MILD = 40,
     FAR_MOST = 240,
     NEAR_STEPS = 30,
 };
 static const double ETA = 0.1, THETA = 0.3, STRIDE = 0.3; // as in alm_pcg.c
+static const double THETA_MILD = 0.05, RECOVERY = 1.4; // where K is mild; RECOVERY: of the part of the way that g goes, where that got on
 static const double R_CG = 2, R_MOST_CG = 1e4, R_GROWTH = 4, HARDEN = 0.01, SOFTEN = 16; // HARDEN: of the largest energy
 static const double R_FACTOR = 30, R_MOST_FACTOR = 1e8, R_FACTOR_GROWTH = 10;
 static const double LEAP_AIM = 1e-3; // of the tolerance
@@ -37,12 +43,24 @@ static const double AIM = 0.1, FAR_OFF = 1e-3, LEAST_DAMPING = 0.1, NEARLY = 10;
 static const double NEAR_FACTORS = 4, CG_A_STEP = 10; // factorisations that a few steps of Newton take, conjugate gradients a step from afar
 static const double SETTLED = 1e-4;        // of what is left of the equation of dv
 static const double FREE_TOLERANCE = 1e-3; // of K^-1 b, which only S needs
+// K over the masses up to which it is mild: a few conjugate gradients a digit, hard rows or not. There so many times the gradient are hidden
+// of |F| as a rule (measured, by settling; less is asked of answers on the way, from a tolerance of ROUGH on).
+static const double MILD = 300, R_MILD = 30, FREE_MILD = 0.1, HIDES = 10, HIDES_ROUGHLY = 3, ROUGH = 1e-4;
 static const double DEAR = 1e8;            // operations of a factor of K, with which dense matrices begin
 static const double CG_FACTORS = 24;       // factorisations of K whose time conjugate gradients may take
 
+/// Everywhere.
+static bool is_mild(const qpc_linsys *sys) {
+    if (sys->least == NULL || !qpc_alm_pcg_pays(sys)) return false;
+    for (int32_t i = 0; i < sys->n; i++)
+        if (!(sys->value[sys->start[i]] <= MILD * sys->least[i])) return false;
+    return true;
+}
+
 bool qpc_friction_sparse_pays(const qpc_qp *qp, const qpc_friction *friction) {
     if (qp->sys->kind != QPC_LINSYS_SPARSE || !qpc_friction_blocks_fit(qp, friction)) return false;
-    return friction->count >= LEAST_CONTACTS || (qp->sys->operations > DEAR && qpc_alm_pcg_pays(qp->sys));
+    if (friction->count >= LEAST_CONTACTS || (qp->sys->operations > DEAR && qpc_alm_pcg_pays(qp->sys))) return true;
+    return friction->count >= LEAST_MILD && is_mild(qp->sys);
 }
 
 // ---- set-up ----
@@ -119,6 +137,7 @@ typedef struct course { // of one solve
     double least, reference, damping, most; // energy of an update so far; part of the way that g goes; R at most
     double norm, doubt;      // |F| now, and what the gradient may hide of it at most
     double reach;            // doubt of a gradient in the norm of the masses
+    bool mild;               // K is near the masses
     int32_t slow, updates, since; // since: steps since the last update
     int32_t fine;                 // times that |F| was small and the gradient not
     int32_t patience, waited;     // updates between leaps
@@ -135,6 +154,7 @@ static qpc_status make_reach(const qpc_sheet *s, course *c, qpc_error *err) {
     if (use == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     memset(use, 0, nodes * sizeof *use);
     c->reach = least == NULL ? HUGE_VAL : 0;
+    c->mild = least != NULL && s->by_cg;
     for (int32_t i = 0; i < qp->m; i++) {
         const qpc_friction_block *b = s->blocks + i;
         mu = fmax(mu, b->mu);
@@ -147,6 +167,7 @@ static qpc_status make_reach(const qpc_sheet *s, course *c, qpc_error *err) {
             trace += qp->sys->diagonal[i];
             mass = fmin(mass, least[i]);
         }
+        c->mild = c->mild && trace <= 3 * MILD * mass;
         if (use[k] > 0) c->reach = fmax(c->reach, mass > 0 ? use[k] * trace / mass : HUGE_VAL);
     }
     c->reach = (1 + mu) * sqrt(c->reach);
@@ -156,6 +177,17 @@ static qpc_status make_reach(const qpc_sheet *s, course *c, qpc_error *err) {
 
 static void set_weights(qpc_sheet *s, double R) {
     for (int32_t i = 0; i < s->qp->m; i++) s->blocks[i].R = R;
+}
+
+/// K^-1 b, which only S needs; mild: from that of the QP before in the step.
+static void make_free(qpc_sheet *s, const course *c) {
+    const qpc_qp *qp = s->qp;
+    qpc_linsys *sys = qp->sys;
+    qpc_linsys_solve_roughly(sys, qp->b, c->mild && sys->guessed ? sys->free : NULL, c->mild ? FREE_MILD : FREE_TOLERANCE, 0, s->free_dv);
+    if (!c->mild) return;
+    double sum = 0;
+    for (int32_t k = 0; k < qp->n; k++) sum += 0 * (sys->free[k] = s->free_dv[k]);
+    sys->guessed = sum == 0; // all are finite
 }
 
 static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const double *lambda, const double *beta, qpc_error *err) {
@@ -168,7 +200,7 @@ static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const dou
     if ((st = make_blocks(s, lambda, beta, err)) != QPC_OK) return st;
     if ((st = make_reach(s, c, err)) != QPC_OK) return st;
     if (!qpc_sheet_allocate_steps(s)) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    qpc_linsys_solve_roughly(qp->sys, qp->b, NULL, FREE_TOLERANCE, 0, s->free_dv);
+    make_free(s, c);
     for (int32_t i = 0; i < qp->m; i++) {
         memcpy(s->blocks[i].center, s->blocks[i].x, sizeof s->blocks[i].x);
         c->linear |= s->blocks[i].x[0] != 0;
@@ -177,11 +209,11 @@ static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const dou
     if (c->linear && start == NULL) { // the motion of the impulses at hand
         memcpy(s->grad, qp->b, (size_t)qp->n * sizeof *s->grad);
         for (int32_t i = 0; i < qp->m; i++) qpc_friction_block_push(s->blocks + i, s->blocks[i].x, s->grad);
-        qpc_linsys_solve_roughly(qp->sys, s->grad, s->free_dv, SETTLED, 0, s->dv);
+        qpc_linsys_solve_roughly(qp->sys, s->grad, s->free_dv, c->mild ? fmax(SETTLED, c->tolerance) : SETTLED, 0, s->dv);
     }
     qpc_sheet_refresh(s);
     for (int32_t i = 0; i < qp->m; i++) s->blocks[i].slide = c->linear ? qpc_sheet_slide(s->blocks + i) : 0;
-    set_weights(s, s->by_cg ? R_CG : R_FACTOR);
+    set_weights(s, c->mild ? R_MILD : s->by_cg ? R_CG : R_FACTOR);
     return QPC_OK;
 }
 
@@ -242,6 +274,7 @@ static bool harden(qpc_sheet *s, double most) {
 /// x_c and g as they have come out; R by what came of it.
 static void update(qpc_sheet *s, course *c, double energy) {
     if (energy > c->reference) c->damping = fmax(LEAST_DAMPING, 0.7 * c->damping);
+    else if (c->mild) c->damping = fmin(1, RECOVERY * c->damping);
     for (int32_t i = 0; i < s->qp->m; i++) {
         qpc_friction_block *b = s->blocks + i;
         b->dy[0] = energy_of(b);
@@ -267,17 +300,21 @@ static void update(qpc_sheet *s, course *c, double energy) {
     c->since = 0;
 }
 
+static void take_factor(qpc_sheet *s, course *c) {
+    s->by_cg = c->mild = false;
+    set_weights(s, R_FACTOR);
+}
+
 /// Conjugate gradients met what is not positive definite to single precision: softer rows, or a factor.
 static void give_way(qpc_sheet *s, course *c) {
     double hardest = 0;
     for (int32_t i = 0; i < s->qp->m; i++) hardest = fmax(hardest, s->blocks[i].R);
     s->ssor.lost = false;
     c->least = c->reference = HUGE_VAL;
-    c->most = hardest / SOFTEN;
+    c->most = c->mild && hardest > R_CG ? fmax(R_CG, hardest / SOFTEN) : hardest / SOFTEN;
     for (int32_t i = 0; i < s->qp->m; i++) s->blocks[i].R = fmin(s->blocks[i].R, c->most);
     if (c->most >= R_CG) return;
-    s->by_cg = false;
-    set_weights(s, R_FACTOR);
+    take_factor(s, c);
 }
 
 static double step_operations(const qpc_linsys *sys) {
@@ -308,12 +345,21 @@ static void settle(qpc_sheet *s, course *c) {
     take_in(s, c);
 }
 
+/// Whether |F| is within `part` of the tolerance, and what the gradient may hide of it. Where K is mild the bound on that is far too wide: an
+/// answer on the way does with what it hides as a rule, others with the bound within the tolerance itself.
+static bool is_met(const qpc_sheet *s, const course *c, double part) {
+    double most = part * c->tolerance * c->scale;
+    if (c->norm + c->doubt <= most) return true;
+    bool rough = c->tolerance >= ROUGH;
+    if (!c->mild || !(c->norm + (rough ? HIDES_ROUGHLY : HIDES) * s->gradient <= most)) return false;
+    return rough || c->norm + c->doubt <= c->tolerance * c->scale;
+}
+
 static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps, qpc_error *err) {
     double budget = CG_FACTORS * s->qp->sys->operations / step_operations(s->qp->sys);
     while (*steps < most && c->updates < UPDATES_MOST) {
         if (s->by_cg && (double)s->cg_steps > budget) {
-            s->by_cg = false;
-            set_weights(s, R_FACTOR);
+            take_factor(s, c);
             c->least = c->reference = HUGE_VAL;
         }
         if (!qpc_sheet_linearise(s, c->linear)) {
@@ -322,14 +368,16 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
         }
         if (!isfinite(s->gradient)) return QPC_OK;
         double energy = look(s, c), measure = fmin(energy, c->least);
-        if (c->norm + c->doubt <= AIM * c->tolerance * c->scale) return QPC_OK;
-        if (c->norm <= AIM * c->tolerance * c->scale && c->fine++ % FINE_MOST == 0) {
+        if (is_met(s, c, AIM)) return QPC_OK;
+        if (!c->mild && c->norm <= AIM * c->tolerance * c->scale && c->fine++ % FINE_MOST == 0) {
             settle(s, c);
             if (c->norm + c->doubt <= AIM * c->tolerance * c->scale) return QPC_OK;
             continue;
         }
         if (*steps >= HOPELESS && c->norm > FAR_OFF * c->scale) return QPC_OK; // rows that contradict, as a rule
-        if (s->gradient <= THETA * measure && !c->linear) {
+        // Only the gradient is left.
+        bool hidden = c->mild && fmax(c->norm, energy) <= AIM * c->tolerance * c->scale;
+        if (s->gradient <= THETA * measure && !c->linear && !hidden) {
             c->least = measure;
             update(s, c, energy);
             if (++c->waited < c->patience) continue;
@@ -338,7 +386,7 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
             qpc_status st = qpc_sheet_leap(s, R, goal, most, steps, &gained, err);
             if (st != QPC_OK) return st;
             c->waited = 0;
-            c->patience = gained ? PATIENCE : PATIENCE_MOST;
+            c->patience = !gained ? PATIENCE_MOST : c->mild ? PATIENCE_MILD : PATIENCE;
             if (!gained) continue;
             c->least = c->reference = HUGE_VAL;
             c->damping = 1;
@@ -347,7 +395,8 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
         ++*steps;
         c->since++;
         bool good;
-        double target = fmin(s->gradient, fmax(ETA * s->gradient, 0.5 * THETA * measure));
+        double enough = hidden ? 0 : (c->mild ? THETA_MILD : 0.5 * THETA) * measure;
+        double target = fmin(s->gradient, fmax(ETA * s->gradient, enough));
         qpc_status st = qpc_sheet_step(s, target, c->linear, &good, err);
         if (st != QPC_OK) return st;
         if (!good && !s->by_cg) return QPC_OK;
@@ -360,9 +409,9 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
 }
 
 /// Steps from afar until Newton takes its turn: as many as a few of its factorisations cost.
-static int32_t far_steps(const qpc_sheet *s) {
+static int32_t far_steps(const qpc_sheet *s, const course *c) {
     double steps = NEAR_FACTORS * s->qp->sys->operations / (CG_A_STEP * step_operations(s->qp->sys));
-    return !s->by_cg ? FAR_STEPS : (int32_t)fmax(FAR_STEPS, fmin(steps, FAR_MOST));
+    return !s->by_cg ? FAR_STEPS : (int32_t)fmax(c->mild ? FAR_MILD : FAR_STEPS, fmin(steps, FAR_MOST));
 }
 
 /// Newton on the law (TF13) from x of the blocks; what follows goes on from the best that it met.
@@ -379,12 +428,8 @@ static qpc_status close_in(qpc_sheet *s, course *c, int32_t most, int32_t *steps
     }
     c->least = c->reference = HUGE_VAL;
     c->damping = 1;
-    c->linear = false;
+    c->linear = c->mild = false; // K has a factor now
     return QPC_OK;
-}
-
-static bool solved(const course *c) {
-    return c->norm + c->doubt <= c->tolerance * c->scale;
 }
 
 /// By turns: the augmented Lagrangian comes near from afar, Newton ends what it goes round in. Impulses of the step or the correction
@@ -395,12 +440,12 @@ static qpc_status approach(qpc_sheet *s, course *c, const qpc_friction_doubt *do
     if (!s->by_cg && c->linear) {
         (void)look(s, c); // the scale
         qpc_status st = close_in(s, c, most, steps, err);
-        if (st != QPC_OK || solved(c)) return st;
+        if (st != QPC_OK || is_met(s, c, 1)) return st;
     }
     for (int32_t turn = 0; turn < TURNS && *steps < most; turn++) {
-        int32_t far = *steps + far_steps(s);
+        int32_t far = *steps + far_steps(s, c);
         qpc_status st = iterate(s, c, far < most ? far : most, steps, err);
-        if (st != QPC_OK || solved(c) || *steps >= most) return st;
+        if (st != QPC_OK || is_met(s, c, 1) || *steps >= most) return st;
         if (turn == 0 && doubt != NULL && c->norm > FAR_OFF * c->scale) st = doubt->contradict(doubt->context, &vain, err);
         if (st != QPC_OK || vain) return st;
         if ((st = close_in(s, c, most, steps, err)) != QPC_OK) return st;
@@ -416,15 +461,16 @@ qpc_status qpc_friction_sparse_solve(const qpc_qp *qp, const qpc_friction *frict
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     qpc_sheet s = {.qp = qp, .friction = friction, .arena = arena};
     course c = {.tolerance = tolerance, .least = HUGE_VAL, .reference = HUGE_VAL, .damping = 1, .most = R_MOST_CG, .scale = 1};
-    c.patience = PATIENCE;
     int32_t steps = 0;
     qpc_status st = set_up(&s, &c, start, lambda, beta, err);
+    if (c.mild && friction->count <= DENSE_MOST && qp->sys->operations <= DEAR && most > SETTLING_STEPS) most = SETTLING_STEPS;
+    c.patience = c.mild ? PATIENCE_MILD : PATIENCE;
     if (st == QPC_OK) st = approach(&s, &c, doubt, most, &steps, err);
     qpc_sheet_fini_steps(&s);
-    if (st == QPC_OK && !solved(&c)) settle(&s, &c);
+    if (st == QPC_OK && !is_met(&s, &c, 1)) settle(&s, &c);
     if (st == QPC_OK) {
         qpc_friction_blocks_report(s.blocks, qp->m, c.scale, found);
-        found->natural += c.doubt / c.scale;
+        found->natural += (c.mild && is_met(&s, &c, 1) ? fmin(c.doubt, HIDES * s.gradient) : c.doubt) / c.scale;
         found->newton += steps;
         report->cg_steps += (int32_t)s.cg_steps;
         report->factorizations += s.factorizations;

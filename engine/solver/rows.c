@@ -126,7 +126,7 @@ qpc_status qpc_rows_add_contact(qpc_rows *rows, const qpc_row_frame *frame,
     qpc_vec3 n = contact->n, apart = v3(0, 0, 0), opening = v3(0, 0, 0);
     term terms[8];
     int32_t count = 0;
-    for (int32_t k = 0; k < 4; k++) {
+    for (int32_t k = 0; k < QPC_CONTACT_NODES; k++) {
         int32_t node = contact->node[k];
         double w = contact->weight[k];
         if (w == 0) continue;

@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 // Without a factor: K^-1 b as a start, |r| in K^-1 as a measure.
 static const double FREE_TOLERANCE = 1e-2, STAT_TOLERANCE = 0.1, STAT_EXACT = 0.01;
@@ -18,12 +19,24 @@ static bool all_finite(const double *a, int64_t count) {
     return s == 0;
 }
 
-/// What K^-1 b tells: its norm, S, the rows that it misses; and the kt.
-static void measure_free(qpc_work *work, const double *inverse) {
+/// x = K^-1 b roughly, from that of the QP before: a step has several of one K and b, and steps are alike.
+static void solve_freely(const qpc_work *work, double *x) {
+    qpc_linsys *sys = work->qp->sys;
+    qpc_linsys_solve_roughly(sys, work->qp->b, sys->guessed ? sys->free : NULL, FREE_TOLERANCE, 0, x);
+    memcpy(sys->free, x, (size_t)sys->n * sizeof *x);
+    sys->guessed = all_finite(x, sys->n);
+}
+
+/// What K^-1 b tells: its norm, S, the rows that it misses; and the kt. Kx: scratch (n).
+static void measure_free(qpc_work *work, const double *inverse, double *Kx) {
     const qpc_qp *qp = work->qp;
     double norm2 = 0, scale = 1e-140;
     work->missed = 0;
-    for (int32_t i = 0; i < qp->n; i++) norm2 += qp->b[i] * work->free_dv[i];
+    if (work->rough) { // x'(2b - Kx) is never above b'K^-1 b, wherever x comes from
+        qpc_linsys_multiply(qp->sys, work->free_dv, Kx);
+        for (int32_t i = 0; i < qp->n; i++) norm2 += work->free_dv[i] * (2 * qp->b[i] - Kx[i]);
+    } else
+        for (int32_t i = 0; i < qp->n; i++) norm2 += qp->b[i] * work->free_dv[i];
     work->free_norm = sqrt(norm2 > 0 ? norm2 : 0);
     if (isnan(norm2)) work->free_norm = NAN;
     if (work->free_norm > scale) scale = work->free_norm;
@@ -45,7 +58,7 @@ static void measure_free(qpc_work *work, const double *inverse) {
 
 qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
                          const double *lambda, qpc_error *err) {
-    *work = (qpc_work){.qp = qp, .arena = arena, .beyond = options->beyond, .stat_tolerance = options->exact ? STAT_EXACT : STAT_TOLERANCE};
+    *work = (qpc_work){.qp = qp, .arena = arena, .beyond = options->beyond, .exact = options->exact, .stat_tolerance = options->exact ? STAT_EXACT : STAT_TOLERANCE};
     int32_t n = qp->n, m = qp->m;
     if (QPC_NEVER(n != qp->sys->n || n < 0 || m < 0))
         return qpc_fail(err, QPC_ERR_INTERNAL, "a QP of %d unknowns over a matrix of order %d", n,
@@ -65,7 +78,9 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_opti
     work->kt2 = qpc_arena_array(arena, (size_t)m, sizeof(double));
     work->kt = qpc_arena_array(arena, (size_t)m, sizeof(double));
     double *inverse = qpc_arena_array(arena, (size_t)n, sizeof(double)); // of diag(K)
-    if (work->free_dv == NULL || work->kt2 == NULL || work->kt == NULL || inverse == NULL)
+    work->rough = !qp->sys->factored && qp->sys->blocks != NULL;
+    double *Kx = work->rough ? qpc_arena_array(arena, (size_t)n, sizeof(double)) : inverse;
+    if (work->free_dv == NULL || work->kt2 == NULL || work->kt == NULL || inverse == NULL || Kx == NULL)
         return QPC_SOLVER_MEMORY(err, work);
     for (int32_t i = 0; i < n; i++) {
         double d = qp->sys->diagonal[i];
@@ -73,18 +88,17 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_opti
         if (!(d > 0 && isfinite(inverse[i])))
             return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
     }
-    work->rough = !qp->sys->factored && qp->sys->blocks != NULL;
     if (work->rough)
-        qpc_linsys_solve_roughly(qp->sys, qp->b, NULL, FREE_TOLERANCE, 0, work->free_dv);
+        solve_freely(work, work->free_dv);
     else
         qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
-    measure_free(work, inverse);
+    measure_free(work, inverse, Kx);
     if (work->rough && work->missed == 0) { // it may be the answer
         double digits = options->exact ? 0 : FREE_DIGITS * options->stat_tolerance;
         const double *guess = options->start != NULL ? options->start : work->free_dv;
         work->rough = false;
         qpc_linsys_solve_roughly(qp->sys, qp->b, guess, fmax(digits, FREE_EXACT), 0, work->free_dv);
-        measure_free(work, inverse);
+        measure_free(work, inverse, Kx);
     }
     if (!isfinite(work->free_norm))
         return qpc_fail(err, QPC_ERR_NUMERIC, "K^-1 b is not finite: K lost definiteness");
@@ -96,7 +110,7 @@ qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const do
     const qpc_qp *qp = work->qp;
     // Without a factor by what a certificate can know of S and |r| then: as strict as that.
     bool unsure = !qp->sys->factored && qp->sys->blocks != NULL;
-    qpc_residuals out = {.scale = unsure ? fmax(work->free_norm, 1e-140) : work->scale};
+    qpc_residuals out = {.scale = unsure || work->exact ? fmax(work->free_norm, 1e-140) : work->scale};
     qpc_linsys_multiply(qp->sys, x, r);
     double x2 = 0, r2 = 0, comp = 0;
     for (int32_t i = 0; i < qp->n; i++) {

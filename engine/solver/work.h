@@ -13,6 +13,7 @@ typedef struct qpc_work {
     double *kt;       // (m) its root
     double free_norm; // |K^-1 b|_K
     double scale;     // S so far: max(|K^-1 b|_K, max viol_i(K^-1 b) / kt_i), floor 1e-140
+    bool exact;       // of the options: residuals are measured without what K^-1 b violates, which rows can blow up
     bool rough;       // free_dv is known to two digits only: there was no factor
     double stat_tolerance; // to which |r|_{K^-1} is taken where there is no factor
     double beyond;    // of the options

@@ -18,6 +18,8 @@
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double FREE_TOLERANCE = 1e-4;   // of that, where the answer is to be of second order
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
+static const double CHORD = 0.25;            // of the first change, the most that K of the prediction may leave to the second,
+static const double CHORD_FINE = 0.05;       // unless that is so small a part of the tolerance
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
 static const double MOST_SWERVE = 20.0;      // separations around that are looked at
@@ -28,13 +30,15 @@ enum {
     PATIENT_NEWTON = 40,     // of a patient attempt
     LOST_NEWTON = 3,         // corrections from a prediction without its contacts, before it is tried in halves
     GIVING_NEWTON = 3,       // corrections where limits give way, whatever the scene says
+    NEEDED_NEWTON = 10,      // the same where energy is gained, or the first QP says little (T45)
 };
 
 /// Newton corrections of an attempt. Limits that give way are springs a hundred times as stiff that begin at their length: one
-/// linear solve steps far over that, and what it stores comes back as speed.
+/// linear solve steps far over that, and what it stores comes back as speed. So does what the first QP does not know of (T45).
 static int32_t corrections(const qpc_world *w, const qpc_trial *t) {
     if (t->patient) return PATIENT_NEWTON;
-    return w->springs.giving != NULL && w->solver.newton < GIVING_NEWTON ? GIVING_NEWTON : w->solver.newton;
+    int32_t least = t->rough || t->gaining || t->divided ? NEEDED_NEWTON : w->springs.giving != NULL ? GIVING_NEWTON : 0;
+    return w->solver.newton < least ? least : w->solver.newton;
 }
 
 void qpc_step_place_end(qpc_world *w, double h, const double *dv) {
@@ -107,6 +111,12 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
     return change;
 }
 
+static double size_of(const double *dv, int32_t n) {
+    double sum = 0.0;
+    for (int32_t k = 0; k < n; k++) sum += dv[k] * dv[k];
+    return sqrt(sum / n);
+}
+
 // ---- the parts of an attempt ----
 
 /// What has a row ends where rows say (integrate.h): K, b and x1 anew if there is such a node more.
@@ -154,6 +164,9 @@ static qpc_status note_start(qpc_world *w, qpc_error *err) {
 /// (a fast motion ends inside something): at x, as the paper has it; what comes after is found by continuous detection.
 static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_status st;
+    // Cloth goes on as it did: of its many rows the motion before tells more than K^-1 b.
+    const double *before = qpc_has_cloth(w) && !w->rubs && w->step > 0 && !t->cautious ? w->dv_try : NULL;
+    if (before != NULL) memcpy(w->dv_try, w->dv, 3 * (size_t)w->block_count * sizeof(double));
     if (w->any_limit) memset(w->limit_on, 0, (size_t)w->springs.count);
     memset(w->dv, 0, 3 * (size_t)w->block_count * sizeof(double));
     if (t->cautious) {
@@ -162,49 +175,63 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
         w->near_valid = st == QPC_OK;
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x, w->v, -1.0);
     } else {
-        st = t->divisible ? note_start(w, err) : QPC_OK;
+        st = t->watched ? note_start(w, err) : QPC_OK;
         qpc_step_place_end(w, t->h, w->dv);
         if (st == QPC_OK) st = detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) t->lost = t->divisible && qpc_lost_look(w);
+        if (st == QPC_OK) t->lost = t->watched && qpc_lost_look(w);
         if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
     }
     if (st == QPC_OK) st = make_rows(w, t, t->cautious ? w->x : w->x1, err);
     // Nothing but rigid bodies: M stands, and rows are all that can change.
     bool bodies = w->free_count == 0 && w->rigid_count > 0 && w->load_count == 0;
     t->loose = corrections(w, t) > 0 && qpc_is_implicit(w) && !bodies; // a QP follows
-    if (st == QPC_OK) st = qpc_step_solve(w, t, NULL, w->dv, err);
+    if (st == QPC_OK) st = qpc_step_solve(w, t, before, w->dv, err);
     t->loose = false;
     // Where it led is where rows were made, or there are none.
     t->settled = bodies && !t->cautious && w->joint_count == 0 && st == QPC_OK && !t->contradiction &&
                  (w->rows.m == 0 || change_of_rigids(w, w->dv, NULL) <= NEWTON_TOLERANCE * w->min_separation / t->h);
     if (st == QPC_OK) qpc_step_place_end(w, t->h, w->dv);
+    if (st == QPC_OK && t->watched && !t->cautious && !t->contradiction) qpc_lost_compare(w, t);
     return st;
+}
+
+/// Corrections that do not settle (change: the last one's, over its tolerance). Where the first QP told little, all are waited for:
+/// most do (a box that falls on a cable).
+static bool is_too_long(const qpc_world *w, const qpc_trial *t, double change) {
+    if (!t->divisible || t->exhausted) return false;
+    return change > 1.0 && ((t->lost && t->newton >= LOST_NEWTON) || (t->overshoots && t->newton >= corrections(w, t)));
 }
 
 /// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles. Where rows
 /// change from iterate to iterate (strain limits, folds) it can go back and forth between two points, each better
 /// than the other by its own rows: then steps are damped, and the QP's answer is taken once it settles. With cloth the
 /// first round ends there: what is left is nodes that change their facets, and if it matters the energy test asks again.
-/// There the QPs on the way are solved loosely, and the last one again in full from where it stands.
+/// There the QPs on the way are solved loosely, and the last one again in full from where it stands, with the rows that its motion hits.
 static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool again, qpc_error *err) {
     if (!qpc_is_implicit(w)) return QPC_OK;
     bool full = true;
     double change = HUGE_VAL, most = 1.0;
     bool tight = t->newton > 0 || corrections(w, t) == 0 || t->exhausted || t->settled; // the answer at hand
     if (t->settled && !again) return QPC_OK;
-    while (t->newton < corrections(w, t) && (change > tolerance || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
+    // Of tetrahedra alone K of the prediction serves once more, and as a rule that is the answer.
+    bool chord = t->newton == 0 && !t->cautious && qpc_step_may_keep_matrix(w), astray = false;
+    while (t->newton < corrections(w, t) && (change > tolerance || astray || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
+        double before = chord ? size_of(w->dv, 3 * w->free_count) : 0.0;
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
-        if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
+        if (st == QPC_OK && chord) qpc_step_assemble_forces(w, t->h, w->x1, w->dv);
+        else if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
         if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
-        t->loose = qpc_has_cloth(w);
+        t->loose = qpc_has_cloth(w) && !chord;
         if (st == QPC_OK) st = qpc_step_solve(w, t, w->dv, w->dv_try, err);
         tight = !t->loose;
         t->loose = false;
         if (st != QPC_OK || t->contradiction) return st;
         double last = change;
         change = backtrack(w, t->h, most, &full) / most;
-        if (t->lost && !t->exhausted && change > tolerance && t->newton >= LOST_NEWTON) {
+        astray = chord && change > fmax(CHORD * before, CHORD_FINE * tolerance);
+        chord = false;
+        if (is_too_long(w, t, change / tolerance)) {
             t->too_long = true;
             return QPC_OK;
         }
@@ -220,14 +247,23 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     if (full && tight) return QPC_OK;
     // The last step was shortened: the answer is the QP's, the energy test judges it.
     if (!full) memcpy(w->dv, w->dv_try, (size_t)w->block_count * 3 * sizeof(double));
-    qpc_status st = tight || t->exhausted ? QPC_OK : qpc_step_solve(w, t, w->dv, w->dv, err);
+    t->unfinished = !tight && !t->exhausted;
+    qpc_step_place_end(w, t->h, w->dv);
+    return QPC_OK;
+}
+
+/// The QP that was solved loosely, in full from where it stands.
+static qpc_status finish(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    if (!t->unfinished) return QPC_OK;
+    t->unfinished = false;
+    qpc_status st = qpc_step_solve(w, t, w->dv, w->dv, err);
     if (st == QPC_OK && !t->contradiction) qpc_step_place_end(w, t->h, w->dv);
     return st;
 }
 
 static bool same_row(const qpc_contact *a, const qpc_contact *b) {
     if (a->key != b->key || v3_norm2(v3_sub(a->n, b->n)) > 1e-16) return false;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < QPC_CONTACT_NODES; k++)
         if (a->node[k] != b->node[k] || fabs(a->weight[k] - b->weight[k]) > 1e-8) return false;
     return true;
 }
@@ -327,23 +363,31 @@ qpc_status qpc_step_renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err) {
 }
 
 /// Continuous detection of x -> x1: append what is hit, solve again, until nothing is new. *ret_clean: the
-/// last detection found nothing at all.
+/// last detection found nothing at all. A motion that is not solved in full yet is, with its hits if there are any.
 static qpc_status collide(qpc_world *w, qpc_trial *t, bool *ret_clean, qpc_error *err) {
     *ret_clean = false;
     int32_t passes = t->gentle && w->solver.passes < GENTLE_PASSES ? GENTLE_PASSES : w->solver.passes;
     for (;;) {
         int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
         int32_t added = 0;
-        qpc_status st = qpc_obstacles_respond(w, t, err);
+        bool last = t->passes >= passes || t->last_pass;
+        qpc_status st = last || w->responds ? finish(w, t, err) : QPC_OK;
+        if (t->contradiction) return st;
+        if (st == QPC_OK) st = qpc_obstacles_respond(w, t, err);
         if (st == QPC_OK) st = qpc_motion_test(w, QPC_PASS_FACTOR, &t->near, err);
         qpc_lap(&since, &w->report->ns_detect);
         if (st != QPC_OK) return st;
         *ret_clean = w->probe.count == 0;
-        if (t->passes >= passes || t->last_pass) return QPC_OK;
+        if (last) return QPC_OK;
         if ((st = qpc_step_add_hits(w, t, &added, err)) != QPC_OK) return st;
         if ((st = add_cuts(w, t, &added, err)) != QPC_OK) return st;
         qpc_lap(&since, &w->report->ns_rows);
-        if (added == 0) return QPC_OK;
+        if (added == 0 && !t->unfinished) return QPC_OK;
+        if (added == 0) {
+            if ((st = finish(w, t, err)) != QPC_OK || t->contradiction) return st;
+            continue;
+        }
+        t->unfinished = false;
         keep_to_rows(w, t);
         if (t->renew && (st = qpc_step_renew_rows(w, t, err)) != QPC_OK) return st;
         t->passes++;
@@ -394,6 +438,13 @@ static qpc_status test_swerve(qpc_world *w, qpc_trial *t, bool clean, qpc_error 
     return st;
 }
 
+/// What was hit may have made of a first answer that needed no corrections one that does.
+static bool turns_rough(const qpc_world *w, qpc_trial *t) {
+    if (!t->watched || t->cautious || t->newton > 0 || t->passes == 0 || t->exhausted) return false;
+    qpc_lost_compare(w, t);
+    return t->rough;
+}
+
 static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
     bool clean = false;
@@ -412,7 +463,8 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         qpc_trial_test_energy(w, t);
         qpc_lap(&since, &w->report->ns_certify);
         // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
-        if (!qpc_trial_gains(w, t)) break;
+        bool gains = qpc_trial_gains(w, t);
+        if (!gains && !turns_rough(w, t)) break;
         if ((t->newton >= corrections(w, t) || round == MAX_ROUNDS - 1) && qpc_integrate_fall_back(w)) { // by implicit Euler, then
             qpc_trial_count(w, t);
             t->newton = t->passes = round = 0;
@@ -420,8 +472,9 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
             qpc_step_place_end(w, t->h, w->dv);
             continue;
         }
+        t->gaining = t->gaining || gains;
         if (t->newton >= corrections(w, t)) break;
-        tolerance *= 1e-2;
+        if (gains) tolerance *= 1e-2;
     }
     if (st != QPC_OK || t->contradiction) return st;
     t->giving = t->contradiction = qpc_step_overrun_gives(w, t);
@@ -440,7 +493,8 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 /// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
 static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .divisible = t->divisible, .cautious = cautious, .gentle = gentle};
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .watched = t->watched, .divided = t->divided,
+                     .divisible = t->divisible, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
 
@@ -465,7 +519,7 @@ qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_step_hold_limits(w);
     qpc_status st = try_motion(w, t, err);
     while (st == QPC_OK && t->contradiction && t->giving) st = restart(w, t, false, false, err);
-    t->too_long = t->too_long || (t->contradiction && t->lost && !t->exhausted);
+    t->too_long = t->too_long || (t->contradiction && t->lost && t->divisible && !t->exhausted);
     if (st == QPC_OK && t->contradiction && !t->too_long) st = qpc_trial_attempt_cautiously(w, t, false, err);
     // Once more with nothing pushed out, by the default engine.
     if (st == QPC_OK && t->broken && !t->exhausted) st = qpc_trial_attempt_cautiously(w, t, true, err);

@@ -3,7 +3,7 @@
 ///   linearise.c   K and b, rows, warm multipliers: what a QP of the step is made of
 ///   solve.c       the QPs of a try: budget, friction, rows that contradict
 ///   attempt.c     predict, correct, collide, accept: one try of a motion of length h
-///   lost.c        contacts that a prediction leaves behind
+///   lost.c        contacts that a prediction leaves behind, cables that it stretches
 ///   giveway.c     strain limits that contradict what is driven
 ///   press.c       driven bodies that press harder than the world can follow
 ///   windup.c      how a step out of budget ends
@@ -31,13 +31,19 @@ typedef struct qpc_trial {
     bool cautious;                  // rows at x and of hits only, see predict()
     bool gentle;                    // nothing is pushed out: rows ask for the present gap at most
     bool last_pass;                 // no further passes
+    bool watched;                   // its prediction may be too far from where it leads (T44, T45)
+    bool divided;                   // and it is a part of one that did not do as a whole
     bool divisible;                 // it may be tried in halves where it is too long for its contacts
     bool lost;                      // its prediction is out of reach of contacts that pushed before
+    bool gaining;                   // it gained energy with the corrections that the scene allows
+    bool overshoots;                // its prediction stretches cables by far more than they carry (T45)
+    bool rough;                     // by so much, or with so much that the QP did not know of, that it needs corrections
     bool too_long;                  // and what follows does not settle: no answer, smaller steps are next
     bool settled;                   // the first QP is the answer: its rows were made where it led
     bool renew;                     // a rigid body was hit: rows are made anew
     bool swerves;                   // one turns so fast near something that its arcs are not what was tested
     bool loose;                     // the next QP is only a way to another
+    bool unfinished;                // the last one was, and its motion stands for the answer until hits are known
     bool exhausted;                 // the budget of the step is used up: no further tries either
     bool contradiction;             // rows exclude each other, and the attempt is given up
     bool giving;                    // since now more limits give way
@@ -100,6 +106,10 @@ static inline bool qpc_has_cloth(const qpc_world *w) { return w->springs.other !
 // ---- linearise.c ----
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign);
+/// Whether nothing but tetrahedra is elastic, so that K of an iterate serves the next one as well (T46).
+bool qpc_step_may_keep_matrix(const qpc_world *w);
+/// b at x with K as it stands, of an x before: h f(x) + (K - M) u.
+void qpc_step_assemble_forces(qpc_world *w, double h, const double *x, const double *u);
 /// What rows of a motion of length h are linearised against.
 qpc_row_frame qpc_step_frame(const qpc_world *w, double h);
 /// Length of a spring at x and its unit direction from the second node to the first.
@@ -131,6 +141,8 @@ void qpc_lost_keep(qpc_world *w);
 void qpc_lost_start(qpc_world *w);
 /// Whether more than a few of the nodes that were pushed before have no contact in w->probe.
 bool qpc_lost_look(qpc_world *w);
+/// Compare the first answer of a motion, placed in x1, with the prediction that it was linearised at (T45): t->overshoots, t->rough.
+void qpc_lost_compare(const qpc_world *w, qpc_trial *t);
 
 // ---- friction.c ----
 qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c);

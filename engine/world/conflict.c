@@ -64,7 +64,7 @@ qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report,
         *out = (qpc_conflict_info){.body = {-1, -1}, .feature = {-1, -1}, .key = w->rows.key[row]};
         if (w->rows.kind[row] == QPC_ROW_CONTACT) {
             const qpc_contact *c = &w->held.data[source];
-            out->kind = c->kind == QPC_CONTACT_VT ? QPC_CONFLICT_VERTEX_TRIANGLE : QPC_CONFLICT_EDGE_EDGE;
+            out->kind = c->kind == QPC_CONTACT_EE ? QPC_CONFLICT_EDGE_EDGE : QPC_CONFLICT_VERTEX_TRIANGLE;
             memcpy(out->body, c->surface, sizeof out->body);
             memcpy(out->feature, c->feature, sizeof out->feature);
         } else if (w->rows.kind[row] == QPC_ROW_JOINT) {

@@ -89,7 +89,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         const qpc_contact *c = &w->held.data[w->rows.source[w->rub.row.data[r]]];
         qpc_vec3 impulse = qpc_rub_impulse(&w->rub, r);
         if (w->bodies[c->surface[1]].obstacle) credit(w, t, contact, c->surface, v3_dot(impulse, qpc_obstacle_spin(w, c)));
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < QPC_CONTACT_NODES; k++) {
             int32_t node = c->node[k];
             if (node >= w->live_count) credit(w, t, contact, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
             else if (w->row_dof[node] < 0 && node < w->free_count && w->pin_of[node] >= 0 && c->weight[k] != 0.0)
@@ -105,7 +105,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         if (rows->kind[i] == QPC_ROW_CONTACT) {
             const qpc_contact *c = &w->held.data[rows->source[i]];
             double opening = 0.0; // relative velocity along n at the end
-            for (int k = 0; k < 4; k++) {
+            for (int k = 0; k < QPC_CONTACT_NODES; k++) {
                 int32_t node = c->node[k];
                 double part = c->weight[k] * v3_dot(c->n, qpc_step_node_velocity(w, t->h, node));
                 opening += part;

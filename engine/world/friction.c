@@ -31,7 +31,7 @@ static void tangents_of(qpc_vec3 n, qpc_vec3 ret[2]) {
 
 /// Where the surfaces of the two sides touch, a part of the separation from the nodes along n: friction acts there on both.
 static qpc_vec3 reach_of(const qpc_world *w, const qpc_contact *c, int k) {
-    int split = c->kind == QPC_CONTACT_VT ? 1 : 2;
+    int split = qpc_contact_split(c);
     double radius[2] = {w->bodies[c->surface[0]].radius, w->bodies[c->surface[1]].radius}, sum = radius[0] + radius[1];
     double part = sum > 0.0 ? c->separation / sum : 0.0;
     return v3_scale(k < split ? -part * radius[0] : part * radius[1], c->n);
@@ -49,7 +49,7 @@ typedef struct turning { // of one rigid body in a tangent row
 /// Turning of the rigid bodies in a contact; vertices of one are gathered.
 static int32_t gather_turning(const qpc_world *w, const qpc_contact *c, turning ret[4]) {
     int32_t count = 0;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) {
         int32_t d = w->row_turn[c->node[k]], at = 0;
         if (d < 0 || c->weight[k] == 0.0) continue;
         while (at < count && ret[at].dof != d) at++;
@@ -64,7 +64,7 @@ int32_t qpc_step_entries(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, i
     double weight[4];
     turning turns[4];
     int32_t turn_count = w->rigid_count > 0 ? gather_turning(w, c, turns) : 0;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) {
         if (c->weight[k] == 0.0) continue;
         int32_t first = w->row_dof[c->node[k]], at = count;
         if (first < 0) continue;
@@ -108,11 +108,11 @@ int32_t qpc_step_entries(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, i
 static void push_tangent(qpc_world *w, const qpc_contact *c, qpc_vec3 t) {
     qpc_rub *rub = &w->rub;
     double u0 = 0.0;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < QPC_CONTACT_NODES; k++)
         if (c->weight[k] != 0.0) u0 += c->weight[k] * v3_dot(t, v3_load(w->v_frame + 3 * c->node[k]));
     u0 -= v3_dot(t, qpc_obstacle_spin(w, c));
-    for (int k = 0; k < 4 && w->rigid_count > 0; k++) { // what a body turned by already moves its surface, too
-        int side = k < (c->kind == QPC_CONTACT_VT ? 1 : 2) ? 0 : 1;
+    for (int k = 0; k < QPC_CONTACT_NODES && w->rigid_count > 0; k++) { // what a body turned by already moves its surface, too
+        int side = k < qpc_contact_split(c) ? 0 : 1;
         if (w->row_turn[c->node[k]] < 0 || c->weight[k] == 0.0) continue;
         const qpc_rigid_state *now = &w->pose[w->bodies[c->surface[side]].rigid];
         u0 += c->weight[k] * v3_dot(t, v3_cross(now->w, reach_of(w, c, k)));

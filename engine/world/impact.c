@@ -56,7 +56,7 @@ static qpc_status turn_to_end(qpc_world *w, qpc_error *err) {
 /// Relative velocity of a contact along d at the end of the step, velocities being given for the unknowns.
 static double rate_along(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, const double *u) {
     double sum = 0.0;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) {
         int32_t node = c->node[k];
         if (node >= w->free_count && w->row_dof[node] >= 0) {
             const double *of = u + w->row_dof[node];
@@ -74,7 +74,7 @@ static double opening(const qpc_world *w, const qpc_contact *c, const double *u)
 /// The same when the step began.
 static double approach(const qpc_world *w, const qpc_contact *c) {
     double sum = 0.0;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) {
         int32_t node = c->node[k];
         const double *at = w->row_dof[node] >= 0 ? w->v + 3 * node : w->v_frame + 3 * node;
         sum += c->weight[k] * v3_dot(c->n, v3_load(at));

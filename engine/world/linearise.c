@@ -115,6 +115,46 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
     qpc_lap(&t, &w->report->ns_assemble);
 }
 
+bool qpc_step_may_keep_matrix(const qpc_world *w) {
+    bool alone = w->springs.count == 0 && w->sheet_count == 0 && w->load_count == 0;
+    return w->softs.tets.count > 0 && alone && w->integrator == QPC_IMPLICIT_EULER && !w->solver.position_based;
+}
+
+/// b of fixed nodes with K of before, from the blocks that were kept; w->b has h f.
+static void renew_pins(qpc_world *w, const double *u) {
+    for (int32_t i = 0; i < w->pin_count; i++) {
+        qpc_pin *pin = &w->pins[i];
+        const double *own = u + 3 * pin->node;
+        double *b = w->b + 3 * pin->node;
+        for (int32_t a = 0; a < 3; a++) b[a] -= w->mass[pin->node] * own[a];
+        for (int32_t k = pin->first; k < pin->first + pin->count; k++)
+            for (int32_t a = 0; a < 3; a++)
+                for (int32_t c = 0; c < 3; c++) b[a] += w->pin_block[9 * k + 3 * a + c] * u[3 * w->pin_other[k] + c];
+        pin->b = v3_load(b);
+        for (int32_t a = 0; a < 3; a++) b[a] = w->v_frame[3 * pin->node + a] - w->v[3 * pin->node + a];
+    }
+}
+
+void qpc_step_assemble_forces(qpc_world *w, double h, const double *x, const double *u) {
+    int64_t t = qpc_clock_ns(CLOCK_MONOTONIC);
+    memset(w->f, 0, 3 * (size_t)w->block_count * sizeof(double));
+    qpc_elastic_force(w, x, w->f);
+    // What fixed nodes add to others is not in K any more, nor would it be in b: they cancel, u being what it is there.
+    qpc_linsys_product(&w->sys, u, w->Hu);
+    for (int32_t i = 0; i < w->free_count; i++) {
+        double g[3] = {w->gravity.x, w->gravity.y, w->gravity.z};
+        bool fixed = w->row_dof[i] < 0;
+        for (int32_t a = 0; a < 3; a++) {
+            int32_t k = 3 * i + a;
+            w->b[k] = h * (w->f[k] + w->mass[i] * g[a] + w->force[k]);
+            if (!fixed) w->b[k] += w->Hu[k] - w->mass[i] * u[k];
+        }
+    }
+    qpc_rigid_add_loads(w, h, w->b);
+    renew_pins(w, u);
+    qpc_lap(&t, &w->report->ns_assemble);
+}
+
 // ---- rows ----
 
 uint64_t qpc_step_strain_key(int32_t spring, bool maximum) {
@@ -189,7 +229,7 @@ static qpc_status hold(qpc_world *w, const qpc_contact *contact, qpc_error *err)
 /// Gap of a contact's own points along its normal at x: n . sum w x - offset, m.
 double qpc_contact_gap_at(const qpc_contact *c, const double *x) {
     qpc_vec3 d = v3(0.0, 0.0, 0.0);
-    for (int k = 0; k < 4; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
     return v3_dot(c->n, d) - c->offset;
 }
 
@@ -251,7 +291,7 @@ bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest) {
         double keep = 0.0; // what c is for a gap of 0
         if (rows->kind[i] == QPC_ROW_CONTACT && level == 1) {
             const qpc_contact *c = &w->held.data[rows->source[i]];
-            for (int k = 0; k < 4; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
+            for (int k = 0; k < QPC_CONTACT_NODES; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
         } else if ((rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) && level == 2) {
             double n[3] = {0.0, 0.0, 0.0}; // with the sign of the row
             int32_t node = w->spring_node[rows->source[i]], other = qpc_springs_other(&w->springs, rows->source[i]);

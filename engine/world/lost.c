@@ -1,15 +1,20 @@
-/// Contacts that a prediction leaves behind (T44).
+/// Contacts that a prediction leaves behind (T44), and cables that it stretches (T45).
 ///
 /// A cable that slides over a body of radius R goes straight on by v h when a motion is predicted, and is (v h)^2 / R above the
 /// surface then. Where that is more than rows reach, contacts that go on all the same have none. Such a motion is one for
-/// smaller steps.
+/// smaller steps. Where it is less, the cable may still be stretched there by more than it carries, and a QP that is linearised
+/// there says little.
 ///
 /// Runs on the worker in the world.
 #include "engine/world/attempt.h"
 
 #include <string.h>
 
-static const double FEW = 0.1; // of the nodes that are pushed: what comes off at the ends of a contact
+static const double FEW = 0.1;  // of the nodes that are pushed: what comes off at the ends of a contact
+// Of the tension that there is:
+static const double FAR = 3.0;  // what the prediction has more than that, led nowhere near
+static const double MUCH = 2.0; // or so much that corrections are needed
+static const double OFF = 0.1;  // as they are for so much in the answer that the QP does not know of
 
 /// Mark the free nodes that a contact acts on.
 static void mark(qpc_world *w, const qpc_contact *c) {
@@ -43,4 +48,39 @@ bool qpc_lost_look(qpc_world *w) {
         lost += w->lost[i];
     }
     return lost > FEW * pushed;
+}
+
+/// Sums over springs between nodes that were pushed, of tension where positive, N.
+typedef struct tensions {
+    double before, predicted, after; // at x; x + h v; x1
+    double unknown;                  // at x1, apart from what the QP has there, which is linearised at x + h v
+} tensions;
+
+static double pull(const qpc_world *w, int32_t spring, double length) {
+    return w->stiffness[spring] * fmax(0.0, length - w->rest_length[spring]);
+}
+
+static void add_tensions(const qpc_world *w, double h, int32_t spring, tensions *sum) {
+    int32_t i = 3 * w->spring_node[spring], j = 3 * qpc_springs_other(&w->springs, spring);
+    qpc_vec3 before = v3_sub(v3_load(w->x + i), v3_load(w->x + j)), after = v3_sub(v3_load(w->x1 + i), v3_load(w->x1 + j));
+    qpc_vec3 predicted = v3_madd(before, h, v3_sub(v3_load(w->v + i), v3_load(w->v + j)));
+    double length = v3_norm(predicted);
+    sum->before += pull(w, spring, v3_norm(before));
+    sum->predicted += pull(w, spring, length);
+    double pulls = pull(w, spring, v3_norm(after));
+    sum->after += pulls;
+    if (length > 0.0) sum->unknown += pulls - pull(w, spring, v3_dot(predicted, after) / length); // never negative
+}
+
+void qpc_lost_compare(const qpc_world *w, qpc_trial *t) {
+    tensions sum = {0};
+    if (!w->any_touched) return;
+    for (int32_t b = 0; b < w->body_count; b++) {
+        const qpc_body *body = &w->bodies[b];
+        for (int32_t s = body->first_spring; s < body->first_spring + body->stretch_count; s++)
+            if (w->touched[w->spring_node[s]] && w->touched[qpc_springs_other(&w->springs, s)]) add_tensions(w, t->h, s, &sum);
+    }
+    double there = fmax(sum.after, sum.before);
+    t->overshoots = sum.predicted > FAR * there;
+    t->rough = sum.predicted > MUCH * there || sum.unknown > OFF * there;
 }

@@ -48,7 +48,7 @@ static qpc_status read_shape(const qpc_value *map, const char *where, qpc_implic
     if (st != QPC_OK) return st;
     if (kind == QPC_IMPLICIT_BOX)
         for (int i = 0; i < 3; i++) s.half[i] = 0.5 * size[i];
-    else s.half[axis] = 0.5 * length;
+    else if (kind == QPC_IMPLICIT_CAPSULE || kind == QPC_IMPLICIT_CYLINDER) s.half[axis] = 0.5 * length;
     *ret = s;
     return QPC_OK;
 }
@@ -85,40 +85,21 @@ qpc_status qpc_obstacle_check_turn(qpc_vec3 angular_velocity, double dt, const c
     return qpc_fail_at(err, QPC_ERR_INVALID, where, "an obstacle would turn by %.3g rad in a step of %g s; it may by a quarter turn, %.4g", turn, dt, MOST_TURN);
 }
 
-/// Longest edge of the mesh of a body, at rest, m.
-static double longest_edge(const qpc_body_def *body) {
-    const qpc_topology *t = qpc_mesh_topology(body->mesh);
-    const double *x = qpc_mesh_vertices(body->mesh);
-    double longest = 0;
-    for (int32_t e = 0; e < t->edge_count; e++)
-        longest = fmax(longest, v3_norm(v3_sub(v3_load(x + 3 * (int64_t)t->edge_vertex[2 * (int64_t)e]),
-                                               v3_load(x + 3 * (int64_t)t->edge_vertex[2 * (int64_t)e + 1]))));
-    return longest * body->scale;
-}
-
-qpc_status qpc_obstacles_check(const qpc_scene_def *def, qpc_scene_report *report, qpc_error *err) {
+qpc_status qpc_obstacles_check(const qpc_scene_def *def, qpc_error *err) {
     char path[QPC_PATH_SIZE];
-    double least = HUGE_VAL, longest = 0;
-    int32_t obstacle = -1, thin = -1, coarse = -1, rigid = -1;
+    int32_t answers = -1, rigid = -1;
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
         if (body->motion == QPC_RIGID) rigid = i;
-        if (body->motion == QPC_DYNAMIC && body->mesh != NULL && longest_edge(body) > longest) coarse = i, longest = longest_edge(body);
         if (!body->obstacle) continue;
-        obstacle = i;
+        if (body->responds) answers = i;
         snprintf(path, sizeof path, "bodies[%d].angular_velocity", i);
         qpc_status st = qpc_obstacle_check_turn(body->angular_velocity, def->dt, path, err);
         if (st != QPC_OK) return st;
-        double size = qpc_implicit_least_size(&body->shape) + 2 * body->radius;
-        if (size < least) least = size, thin = i;
     }
-    if (obstacle >= 0 && rigid >= 0) {
-        snprintf(path, sizeof path, "bodies[%d]", obstacle);
-        return qpc_fail_at(err, QPC_ERR_UNSUPPORTED, path, "obstacles are for particles: bodies[%d] is rigid; make the obstacle a static or kinematic mesh", rigid);
-    }
-    if (thin >= 0 && coarse >= 0 && longest > least)
-        qpc_scene_warn(report, "bodies[%d] has edges of %.3g m, bodies[%d] is an obstacle of %.3g m: it can come through inside of triangles", coarse, longest, thin, least);
-    return QPC_OK;
+    if (answers < 0 || rigid < 0) return QPC_OK;
+    snprintf(path, sizeof path, "bodies[%d].response", answers);
+    return qpc_fail_at(err, QPC_ERR_UNSUPPORTED, path, "the response \"velocity\" is for particles: bodies[%d] is rigid; use \"rows\"", rigid);
 }
 
 void qpc_obstacle_frame(const qpc_implicit *shape, double *local) {

@@ -7,9 +7,9 @@
 
 /// An `obstacle` of a scene.
 qpc_status qpc_obstacle_def_read(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err);
-/// What the bodies of a scene mean for each other: rigid bodies are refused beside obstacles, turns of more than a quarter in a
-/// step, and there is a warning where a mesh is coarser than an obstacle.
-qpc_status qpc_obstacles_check(const qpc_scene_def *def, qpc_scene_report *report, qpc_error *err);
+/// What the bodies of a scene mean for each other: rigid bodies are refused beside obstacles that answer by velocities,
+/// and turns of more than a quarter in a step.
+qpc_status qpc_obstacles_check(const qpc_scene_def *def, qpc_error *err);
 /// Nodes of the frame in the frame itself, (QPC_IMPLICIT_NODES x 3) m.
 void qpc_obstacle_frame(const qpc_implicit *shape, double *local);
 /// An obstacle may turn that fast: by no more than a quarter of a turn in a step.

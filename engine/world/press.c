@@ -32,7 +32,7 @@ static bool holdable(const qpc_body *body) { return qpc_motion_is_driven(body) &
 static double closing(const qpc_world *w, const qpc_contact *c, int32_t body) {
     const qpc_body *of = &w->bodies[body];
     double sum = 0.0;
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) {
         int32_t node = c->node[k];
         if (c->weight[k] == 0.0 || node < of->first_node || node >= of->first_node + of->node_count) continue;
         sum -= c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * node));

@@ -17,14 +17,12 @@ qpc_status qpc_obstacles_check_solver(const qpc_world *w, const qpc_solver_def *
 
 static double inverse_mass(const qpc_world *w, int32_t node) { return w->row_dof[node] < 0 ? 0.0 : 1.0 / w->mass[node]; }
 
-static int points_of(const qpc_contact *c) { return c->kind == QPC_CONTACT_VT ? 1 : 2; }
-
 /// Velocity of the point against the surface at the end of the motion, m/s.
 static qpc_vec3 approach(const qpc_world *w, const qpc_contact *c) {
     qpc_vec3 u = v3_neg(qpc_obstacle_spin(w, c));
-    for (int k = 0; k < 4; k++) {
-        qpc_vec3 v = v3_load((k < points_of(c) ? w->v : w->v_frame) + 3 * (int64_t)c->node[k]);
-        if (k < points_of(c)) v = v3_add(v, v3_load(w->dv + 3 * (int64_t)c->node[k]));
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) {
+        qpc_vec3 v = v3_load((k < qpc_contact_split(c) ? w->v : w->v_frame) + 3 * (int64_t)c->node[k]);
+        if (k < qpc_contact_split(c)) v = v3_add(v, v3_load(w->dv + 3 * (int64_t)c->node[k]));
         u = v3_madd(u, c->weight[k], v);
     }
     return u;
@@ -58,10 +56,10 @@ static qpc_status note(qpc_world *w, const qpc_contact *c, qpc_vec3 impulse, qpc
 /// Put one contact right. *ret_any: there was something to do.
 static qpc_status answer(qpc_world *w, double h, const qpc_contact *c, bool *ret_any, qpc_error *err) {
     double gap = qpc_contact_gap_at(c, w->x1) - c->separation, mobility = 0.0;
-    for (int k = 0; k < points_of(c); k++) mobility += c->weight[k] * c->weight[k] * inverse_mass(w, c->node[k]);
+    for (int k = 0; k < qpc_contact_split(c); k++) mobility += c->weight[k] * c->weight[k] * inverse_mass(w, c->node[k]);
     if (!(gap < -1e-9 * c->separation) || !(mobility > 0.0)) return QPC_OK;
     qpc_vec3 impulse = v3_scale(1.0 / mobility, reflected(w, h, c));
-    for (int k = 0; k < points_of(c); k++) {
+    for (int k = 0; k < qpc_contact_split(c); k++) {
         double part = c->weight[k] * inverse_mass(w, c->node[k]);
         double *x1 = w->x1 + 3 * (int64_t)c->node[k], *dv = w->dv + 3 * (int64_t)c->node[k];
         v3_store(x1, v3_madd(v3_load(x1), -part * gap / mobility, c->n));
@@ -91,7 +89,7 @@ qpc_status qpc_obstacles_respond(qpc_world *w, qpc_trial *t, qpc_error *err) {
 void qpc_obstacles_add_load(const qpc_world *w, double *b) {
     for (int32_t i = 0; i < w->responses.count; i++) {
         const qpc_response *r = &w->responses.data[i];
-        for (int k = 0; k < points_of(&r->contact); k++) {
+        for (int k = 0; k < qpc_contact_split(&r->contact); k++) {
             double *at = b + 3 * (int64_t)r->contact.node[k];
             if (w->row_dof[r->contact.node[k]] >= 0) v3_store(at, v3_madd(v3_load(at), r->contact.weight[k], r->impulse));
         }
@@ -102,7 +100,7 @@ void qpc_obstacles_add_work(const qpc_world *w, qpc_trial *t) {
     for (int32_t i = 0; i < w->responses.count; i++) {
         const qpc_response *r = &w->responses.data[i];
         qpc_vec3 surface = qpc_obstacle_spin(w, &r->contact);
-        for (int k = points_of(&r->contact); k < 4; k++)
+        for (int k = qpc_contact_split(&r->contact); k < QPC_CONTACT_NODES; k++)
             surface = v3_madd(surface, -r->contact.weight[k], v3_load(w->v_frame + 3 * (int64_t)r->contact.node[k]));
         qpc_trial_credit(t, r->contact.surface[0], v3_dot(r->impulse, surface));
     }
@@ -115,7 +113,7 @@ int32_t qpc_obstacles_publish(const qpc_world *w, double h, qpc_contact_info *li
         double pressed = v3_dot(impulse, c->n);
         qpc_contact_info info = {.kind = c->kind, .gap = qpc_contact_gap_at(c, w->x) - c->separation, .force = pressed / h, .key = c->key,
                                  .body = {c->surface[0], c->surface[1]}, .feature = {c->feature[0], c->feature[1]}};
-        for (int k = 0; k < points_of(c); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * (int64_t)c->node[k]));
+        for (int k = 0; k < qpc_contact_split(c); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * (int64_t)c->node[k]));
         v3_store(info.position, at);
         v3_store(info.normal, c->n);
         v3_store(info.friction, v3_scale(1.0 / h, v3_madd(impulse, -pressed, c->n)));

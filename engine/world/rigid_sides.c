@@ -64,7 +64,7 @@ static qpc_vec3 normal_at_vertex(const surface *s, int32_t vertex) {
 
 /// Vertices of the mesh that side i (0) or j (1) of a contact is on; how many.
 static int vertices_of(const qpc_contact *c, int side, int32_t first_node, int32_t vertex[3]) {
-    int split = c->kind == QPC_CONTACT_VT ? 1 : 2, count = 0;
+    int split = qpc_contact_split(c), count = 0;
     for (int k = side == 0 ? 0 : split; k < (side == 0 ? split : 4); k++)
         if (c->weight[k] != 0.0) vertex[count++] = c->node[k] - first_node;
     return count;
@@ -86,7 +86,7 @@ static qpc_vec3 outward(const qpc_world *w, const qpc_contact *c, int side, cons
 /// Its two points moved by less, against each other, than they are apart: the side cannot have changed.
 static bool stays(const qpc_world *w, const qpc_contact *c) {
     qpc_vec3 before = v3_scale(-c->distance, c->n);
-    for (int k = 0; k < 4; k++) before = v3_madd(before, c->weight[k], v3_load(w->x + 3 * (int64_t)c->node[k]));
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) before = v3_madd(before, c->weight[k], v3_load(w->x + 3 * (int64_t)c->node[k]));
     return v3_norm(before) < 0.9 * c->distance;
 }
 

@@ -9,10 +9,23 @@
 
 static const qpc_body *body_of(const qpc_world *w, const qpc_rigid_part *part) { return &w->bodies[part->body]; }
 
+static const double HOLD = 1e-10; // of the smallest separation: vertices that would move by less stay, to the bit (TR23)
+
 /// Vertices of a body in a state into x (nodes x 3).
 static void place_vertices(const qpc_world *w, const qpc_rigid_part *part, const qpc_rigid_state *state, double *x) {
     const qpc_body *body = body_of(w, part);
     qpc_rigid_place(state, body->node_count, body->local, x + 3 * (int64_t)body->first_node, NULL);
+}
+
+/// At the end of the motion no vertex is farther than HOLD from where it begins: they stay there.
+static bool hold_vertices(const qpc_world *w, const qpc_body *body) {
+    int64_t first = 3 * (int64_t)body->first_node;
+    const double *x = w->x + first;
+    double *x1 = w->x1 + first, most = HOLD * w->min_separation;
+    for (int32_t k = 0; k < 3 * body->node_count; k++)
+        if (!(fabs(x1[k] - x[k]) <= most)) return false;
+    memcpy(x1, x, 3 * (size_t)body->node_count * sizeof *x);
+    return true;
 }
 
 void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, const double *dv) {
@@ -20,6 +33,7 @@ void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, co
     const qpc_body *body = body_of(w, part);
     qpc_rigid_state *end = &w->pose1[rigid];
     *end = w->pose[rigid];
+    part->held = 0.0;
     part->kick = v3_load(dv + part->dof);
     part->twist = v3_load(dv + part->dof + 3);
     end->v = v3_add(end->v, part->kick);
@@ -37,6 +51,7 @@ void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, co
         return;
     }
     place_vertices(w, part, end, w->x1);
+    if (hold_vertices(w, body)) part->held = scale;
 }
 
 void qpc_rigid_stop(const qpc_world *w, int32_t rigid, double *dv) {
@@ -67,10 +82,14 @@ void qpc_rigid_linearise(qpc_world *w, double h) {
         for (int32_t k = body->first_node; k < body->first_node + body->node_count; k++) {
             qpc_vec3 from = v3_load(w->x + 3 * (int64_t)k), to = v3_load(w->x1 + 3 * (int64_t)k);
             qpc_vec3 arm = v3_scale(0.5, v3_add(v3_sub(from, w->pose[i].x), v3_sub(to, w->pose1[i].x)));
-            qpc_vec3 kicked = v3_add(part->kick, v3_cross(part->twist, arm));
+            qpc_vec3 kicked = v3_add(part->kick, v3_cross(part->twist, arm)), velocity = v3_scale(1.0 / h, v3_sub(to, from));
+            if (part->held > 0.0) { // what is held back of it is less than h can tell
+                qpc_vec3 before = v3_add(w->pose[i].v, v3_cross(w->pose[i].w, arm));
+                velocity = v3_scale(part->held, v3_add(before, kicked));
+            }
             v3_store(w->arm + 3 * (int64_t)k, arm);
-            if (w->still[part->body] != 0) kicked = v3(0.0, 0.0, 0.0); // its vertices are fixed nodes
-            v3_store(w->v_frame + 3 * (int64_t)k, v3_sub(v3_scale(1.0 / h, v3_sub(to, from)), kicked));
+            if (w->still[part->body] != 0) velocity = kicked = v3(0.0, 0.0, 0.0); // its vertices are fixed nodes
+            v3_store(w->v_frame + 3 * (int64_t)k, v3_sub(velocity, kicked));
         }
     }
 }

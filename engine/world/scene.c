@@ -552,7 +552,7 @@ static qpc_status read_scene(const qpc_value *scene, const qpc_world_env *env, q
     if ((v = qpc_map_get(scene, "loads")) != NULL && (st = qpc_load_defs_read(v, def, err)) != QPC_OK) return st;
     if ((v = qpc_map_get(scene, "record")) != NULL && (st = check_record(v, err)) != QPC_OK) return st;
     warn_about(def, report);
-    if ((st = qpc_obstacles_check(def, report, err)) != QPC_OK) return st;
+    if ((st = qpc_obstacles_check(def, err)) != QPC_OK) return st;
     if ((st = check_integrator(def, report, err)) != QPC_OK) return st;
     return hash_scene(scene, def, err);
 }

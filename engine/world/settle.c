@@ -229,7 +229,7 @@ static bool grow(qpc_world *w, double h, int32_t *zone, double *anchor) {
         const qpc_contact *c = &w->probe.data[n];
         int32_t first = -1;
         double held[4] = {0.0, 0.0, 0.0, 0.0};
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < QPC_CONTACT_NODES; k++) {
             int32_t node = c->node[k];
             if (c->weight[k] == 0.0) continue;
             if (node >= w->free_count || w->row_dof[node] < 0) {

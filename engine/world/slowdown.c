@@ -107,7 +107,7 @@ static bool join(const qpc_world *w, qpc_arena *arena, groups *g) {
 /// Speed of what drives the free side of a contact with a force, m/s.
 static double drive_of(const qpc_world *w, const qpc_contact *c) {
     double fast = 0.0;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < QPC_CONTACT_NODES; k++)
         if (c->weight[k] != 0.0 && c->node[k] >= w->live_count) fast = fmax(fast, v3_norm(v3_load(w->v_frame + 3 * c->node[k])));
     return fast;
 }

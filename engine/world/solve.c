@@ -8,8 +8,9 @@
 
 static const double FRICTION_OPERATIONS = 1e9;
 static const double FARTHEST = 1e20;         // m, of a node
+enum { FACTOR_FIRST = 100 }; // steps
 static const double LOOSE = 100;             // times the tolerances, of QPs on the way
-static const double LOOSE_FRICTION = 1e-3;   // natural residual of friction there
+static const double LOOSE_FRICTION = 1e-3, LOOSE_SOFT = 3e-2; // natural residual of friction there; where all that is elastic are tetrahedra
 static const double NEARLY = 10;             // times its tolerance, and its motion is kept although it missed
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
 enum { FRICTION_ENGINES = 16 };              // engines of a report from here on are ways of friction
@@ -81,8 +82,8 @@ static void note_budget(qpc_world *w, qpc_trial *t) {
 /// Where K is banded, or sparse with more than a few contacts, a step costs what is linear in the unknowns or a factor of K.
 /// Else friction works on dense matrices of three unknowns a contact with a force: so many steps, or none, that one problem takes a
 /// bounded number of operations.
-static int32_t friction_steps(const qpc_world *w, const qpc_qp *qp, const qpc_friction *friction) {
-    bool staggered = w->solver.friction == QPC_FRICTION_STAGGERED, dense = qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
+static int32_t friction_steps(const qpc_world *w, bool dense) {
+    bool staggered = w->solver.friction == QPC_FRICTION_STAGGERED;
     if (!dense) return staggered ? MOST_ALTERNATIONS : MOST_CHAIN_STEPS;
     int32_t most = staggered ? MOST_ALTERNATIONS : MOST_FRICTION_STEPS;
     double pushing = 0.0;
@@ -151,11 +152,11 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     before old;
     if (bounded && !keep_before(w, &old)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", w->rub.row.count);
-    if (loose && qpc_has_cloth(w)) how.tolerance = fmax(how.tolerance, LOOSE_FRICTION);
-    how.max_iterations = friction_steps(w, qp, friction);
+    if (loose && qpc_has_cloth(w)) how.tolerance = fmax(how.tolerance, qpc_step_may_keep_matrix(w) ? LOOSE_SOFT : LOOSE_FRICTION);
+    bool dense = qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
+    how.max_iterations = friction_steps(w, dense);
     // Less and less is tried in a step that misses.
-    bool dense = how.mode != QPC_FRICTION_EXACT || qpc_friction_choose(qp, friction) == QPC_FRICTION_BY_DENSE;
-    how.max_iterations >>= (dense ? 2 : 1) * w->rub.missed;
+    how.max_iterations >>= (dense || how.mode != QPC_FRICTION_EXACT ? 2 : 1) * w->rub.missed;
     if (left < INT32_MAX) how.max_total = left - (bounded ? left / 2 : left / 3);
     tried = tried && how.max_iterations > 0;
     qpc_status st = QPC_OK;
@@ -286,6 +287,40 @@ static void give_up(qpc_world *w, qpc_trial *t, double *dv) {
     t->broken = t->limited = t->last_pass = true;
 }
 
+/// Conjugate gradients end by a norm of their own, which sees little of what moves softly beside what is stiff. Whether an answer without
+/// a factor is one that the certificate would not call stationary.
+static qpc_status is_refused(qpc_world *w, const qpc_qp *qp, const double *dv, bool *ret, qpc_error *err) {
+    qpc_certificate certificate;
+    qpc_qp rows = *qp;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    double *load = qpc_arena_array(&w->arena, (size_t)qp->n, sizeof *load);
+    if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d unknowns", qp->n);
+    qpc_rub_load(&w->rub, qp->n, w->b, load);
+    rows.b = load;
+    qpc_status st = qpc_certify(&rows, dv, w->rows.lambda, &w->arena, &certificate, err);
+    *ret = st == QPC_OK && !(certificate.stat <= QPC_STAT_TOLERANCE);
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
+}
+
+/// The rows, with friction where there is some; again by a factor of K where conjugate gradients did not do, which is remembered for some steps.
+static qpc_status solve_with(qpc_world *w, const qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
+                             const qpc_solver_options *options, double *dv, qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    for (;;) {
+        bool refused = false;
+        qpc_status st = w->sys.blocks != NULL && w->factor_first > 0 ? qpc_linsys_ensure(&w->sys, err) : QPC_OK;
+        bool by_factor = w->sys.factored || w->sys.blocks == NULL;
+        if (st == QPC_OK && friction->count > 0) st = solve_friction(w, id, qp, friction, options, t->loose, dv, report, ret_out, err);
+        else if (st == QPC_OK) st = solve_rows(w, id, qp, options, dv, report, ret_out, err);
+        if (by_factor) return st;
+        if (st == QPC_ERR_NUMERIC) refused = true; // not positive definite to single precision, it may be
+        else if (st != QPC_OK || t->loose || *ret_out || report->outcome != QPC_OUTCOME_OPTIMAL) return st;
+        else st = is_refused(w, qp, dv, &refused, err);
+        if (st != QPC_ERR_NUMERIC && (st != QPC_OK || !refused)) return st;
+        w->factor_first = FACTOR_FIRST;
+    }
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
 /// attempt (t->contradiction), and a cautious one if limits may give way (t->giving); else they are relaxed.
 qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
@@ -306,10 +341,8 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     bool projects = w->solver.position_based && !t->gentle; // the last attempt is not for comparing solvers
     if (!out && projects)
         st = solve_positions(w, t, &friction, dv, &report, err);
-    else if (!out && friction.count > 0)
-        st = solve_friction(w, id, &qp, &friction, &options, t->loose, dv, &report, &out, err);
     else if (!out)
-        st = solve_rows(w, id, &qp, &options, dv, &report, &out, err);
+        st = solve_with(w, t, id, &qp, &friction, &options, dv, &report, &out, err);
     if (st == QPC_OK && out) st = take_as_it_is(w, dv, &report, err);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) w->rub.contradicts = true;
     note_budget(w, t);

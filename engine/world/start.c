@@ -132,7 +132,7 @@ static bool crosses(const push_out *p, const qpc_contact *c, int32_t edge) {
 static bool misleads(const push_out *p, const qpc_contact *c) {
     const qpc_world *w = p->w;
     if (!is_mesh(w, c->surface[1]) || is_mesh(w, c->surface[0])) return false;
-    int32_t nodes = c->kind == QPC_CONTACT_VT ? 1 : 2;
+    int32_t nodes = qpc_contact_split(c);
     for (int32_t k = 0; k < nodes; k++) {
         const qpc_through *t = qpc_sides_find(&p->sides, c->node[k], c->surface[1]);
         if (t != NULL && v3_dot(t->row.n, c->n) < 0.0) return true;
@@ -158,7 +158,7 @@ static qpc_vec3 carried(const push_out *p, const qpc_contact *c, qpc_vec3 last) 
 /// Where the sides that were decided send the nodes of side i, less those of side j.
 static qpc_vec3 sent(const push_out *p, const qpc_contact *c) {
     qpc_vec3 sum = v3(0.0, 0.0, 0.0);
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < QPC_CONTACT_NODES; k++)
         for (int32_t i = p->sides.first[c->node[k]]; i >= 0; i = p->sides.through.data[i].next)
             sum = v3_madd(sum, c->weight[k], p->sides.through.data[i].row.n);
     return sum;
@@ -217,7 +217,7 @@ static qpc_status add_passed(push_out *p, int32_t *ret_count, qpc_error *err) {
     for (int32_t i = 0; i < w->probe.count; i++) {
         const qpc_contact *c = &w->probe.data[i];
         bool through = false;
-        for (int32_t k = 0; k < (c->kind == QPC_CONTACT_VT ? 1 : 2) && is_mesh(w, c->surface[1]); k++)
+        for (int32_t k = 0; k < qpc_contact_split(c) && is_mesh(w, c->surface[1]); k++)
             through |= qpc_sides_passes(&p->sides, c->node[k], c->surface[1]);
         if (through || (c->flags & QPC_CONTACT_AT_START) != 0) continue;
         w->probe.data[kept++] = *c;

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const double MOST_RUBBED = 1e-4; // of the energy scale, that a motion in which something rubs may gain at the bottom of halving
+
 // ---- state that a failed attempt gives back ----
 
 typedef struct saved_state {
@@ -146,7 +148,7 @@ static qpc_status publish_contacts(qpc_world *w, double h, qpc_error *err) {
         const qpc_contact *c = &w->held.data[rows->source[list[i].item]];
         qpc_contact_info *out = &w->contact_info[i];
         qpc_vec3 at = v3(0.0, 0.0, 0.0);
-        for (int k = 0; k < (c->kind == QPC_CONTACT_VT ? 1 : 2); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * c->node[k]));
+        for (int k = 0; k < qpc_contact_split(c); k++) at = v3_madd(at, c->weight[k], v3_load(w->x + 3 * c->node[k]));
         int32_t row = list[i].item, rub = qpc_rub_of_row(&w->rub, row);
         double bounce = row < w->bounce.count ? w->bounce.data[row] : 0.0;
         *out = (qpc_contact_info){.kind = c->kind, .gap = qpc_contact_gap_at(c, w->x) - c->separation,
@@ -293,8 +295,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->relaxed = fmax(r->relaxed, fmax(t->relaxation, t->given));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
-    // Sweeps tell nothing of it, and what was slowed down or stopped is no answer any more.
-    if ((w->solver.position_based || t->exhausted) && certificate.stat > QPC_STAT_TOLERANCE) worsen(r, QPC_STEP_ITERATION_LIMIT);
+    if (!(certificate.stat <= QPC_STAT_TOLERANCE)) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);
@@ -383,13 +384,18 @@ static qpc_status keep_substate(qpc_world *w, double time, qpc_error *err) {
     return QPC_OK;
 }
 
-/// A motion that hits nothing and gains energy all the same. Where something rubs it is reported, not stopped: what slides would
-/// never go on again (a cable that slips over a drum).
-static bool gains_at_the_bottom(const qpc_world *w, const qpc_trial *t) { return !t->impact && w->rub.row.count == 0 && qpc_trial_gains(w, t); }
+/// A motion that hits nothing and gains energy all the same. Where something rubs a little is reported, not stopped: what slides
+/// would never go on again (a cable that slips over a drum).
+static bool gains_at_the_bottom(const qpc_world *w, const qpc_trial *t) {
+    return !t->impact && qpc_trial_gains(w, t) && (w->rub.row.count == 0 || t->excess > MOST_RUBBED);
+}
 
-/// Whether a motion that proves too long for its contacts may be made in halves (T44); of a budget, half must be left.
+/// Whether contacts that its prediction loses are looked for in a motion (T44).
+static bool may_lose_contacts(const qpc_world *w) { return qpc_is_implicit(w) && !w->solver.position_based && !qpc_has_cloth(w); }
+
+/// Whether a motion that proves too long for its contacts may be made in halves; of a budget, half must be left.
 static bool may_be_divided(const qpc_world *w, int32_t depth) {
-    if (!qpc_is_implicit(w) || w->solver.position_based || qpc_has_cloth(w) || w->solver.newton == 0 || depth >= w->solver.halvings) return false;
+    if (!may_lose_contacts(w) || depth >= w->solver.halvings) return false;
     return w->solver.budget <= 0 || 2 * (int64_t)qpc_step_budget_left(w) > w->solver.budget;
 }
 
@@ -404,7 +410,8 @@ static qpc_status give_up_part(qpc_world *w, const qpc_trial *t, qpc_arena_mark 
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
-    qpc_trial t = {.h = h, .left = left, .divisible = may_be_divided(w, depth)};
+    bool watched = may_lose_contacts(w);
+    qpc_trial t = {.h = h, .left = left, .watched = watched, .divided = watched && depth > 0, .divisible = may_be_divided(w, depth)};
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
@@ -513,7 +520,7 @@ static qpc_status advance_whole(qpc_world *w, qpc_error *err) {
     w->still_found = w->all_stood = false;
     w->substates.count = 0;
     w->rub.missed = 0;
-    w->rub.contradicts = false;
+    w->rub.contradicts = w->sys.guessed = false;
     qpc_motion_begin_step(w);
     return advance(w, w->dt, w->dt, 0, err);
 }
@@ -548,10 +555,12 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     if (st != QPC_OK) {
         restore_state(w, &saved);
         w->near_valid = false;
+        if (st == QPC_ERR_NUMERIC) qpc_world_name_cause(w, err);
         return st;
     }
     int64_t since = qpc_clock_ns(CLOCK_MONOTONIC);
     w->step++;
+    if (w->factor_first > 0) w->factor_first--;
     for (int32_t i = 0; i < w->substates.count; i += 1 + 3 * w->node_count)
         w->env.substep(w->env.user, w->step, w->substates.data[i], w->substates.data + i + 1, w->node_count);
     w->time += w->dt;

@@ -54,6 +54,7 @@ typedef struct qpc_rigid_part { // what a rigid body is beside its surface
     qpc_rigid_body inertia;
     double reach;              // of its farthest vertex from the centre, m
     qpc_vec3 kick, twist;      // change of velocities that pose1 was placed with
+    double held;               // its vertices stay where they are for that part of the motion (TR23); 0: they go
 } qpc_rigid_part;
 
 typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (docs/theory.md)
@@ -183,6 +184,7 @@ struct qpc_world {
     double *warm_lambda;
     int32_t warm_count, warm_capacity;
     double warm_h;          // the step length that they belong to
+    int32_t factor_first;   // steps to come whose K conjugate gradients are not tried on
     qpc_hash64 *hasher;
     // integrators other than Euler's (integrate.h), else NULL
     uint8_t *plain;           // (free_count) the node ends at x + h (v + dv)
@@ -215,6 +217,10 @@ uint64_t qpc_world_state_hash(qpc_world *w);
 qpc_status qpc_still_make(qpc_world *w, qpc_error *err);
 /// Bodies that stand: x1 = x, v_frame = 0.
 void qpc_still_place(qpc_world *w);
+
+// ---- cause.c ----
+/// Append to the message of a step that ran out of the range of numbers which body does something in it that none can, if one does.
+void qpc_world_name_cause(const qpc_world *w, qpc_error *err);
 
 // ---- friction.c ----
 void qpc_rub_fini(qpc_rub *rub);

@@ -19,6 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "client" / 
 
 from daemon import QPC, SOURCE, TIME_SCALE, Daemon  # noqa: E402
 
+PRIORITY = 110
+
 SCENES = SOURCE / "examples" / "scenes"
 FIGURES = ["steps_per_s", "real_time_factor", "contacts_max", "active_max", "passes_max", "min_gap",
            "failsafe", "halvings", "energy_drift_max", "path", "hash"]

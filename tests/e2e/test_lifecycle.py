@@ -21,6 +21,8 @@ from support import DATA, SANITIZED, SOURCE, Client, Daemon, RpcError, cable, en
 
 import daemon as daemon_module
 
+ALONE = True  # limits in seconds, and floods of messages
+
 
 def run(*options, env=None, timeout=30):
     return subprocess.run([str(daemon_module.QPCOLLIDED), *options], capture_output=True,

@@ -19,6 +19,8 @@ import msgpack
 
 from support import DATA, SANITIZED, TIME_SCALE, Client, Closed, Daemon
 
+ALONE = True  # limits in seconds
+
 FOLDER = DATA / "protocol"
 PROBE = bytes.fromhex("940007ae6e6f5f737563685f6d6574686f6490")
 

@@ -19,6 +19,8 @@ from qpcollide.client import parse_address  # noqa: E402
 
 from daemon import SOURCE, TIME_SCALE, Daemon  # noqa: E402
 
+PRIORITY = 50
+
 SCENES = SOURCE / "examples" / "scenes"
 
 

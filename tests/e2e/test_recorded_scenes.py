@@ -11,6 +11,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from daemon import BUILD, QPC, SOURCE, TIME_SCALE, Daemon  # noqa: E402
 
+PRIORITY = 130
+
 STEPS = 100 if os.environ.get("QPC_SUITE") == "quick" or os.environ.get("QPC_SANITIZE") else 400
 
 

@@ -14,6 +14,8 @@ import numpy
 
 from support import SANITIZED, Client, Daemon, RpcError, cable, particle
 
+PRIORITY = 40
+
 
 def database(path, options="mode=ro"):
     return contextlib.closing(sqlite3.connect(f"file:{path}?{options}", uri=True))

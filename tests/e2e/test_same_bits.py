@@ -18,6 +18,8 @@ import qpcollide  # noqa: E402
 
 from daemon import BUILD, SOURCE, TIME_SCALE, Daemon  # noqa: E402
 
+PRIORITY = 200
+
 EMBED = BUILD / "examples" / "embed"
 SHORT = os.environ.get("QPC_SUITE") == "quick" or os.environ.get("QPC_SANITIZE")
 
@@ -51,8 +53,9 @@ class SameBits(unittest.TestCase):
     def compare(self, name, steps):
         path = SOURCE / "examples" / "scenes" / f"{name}.json"
         wanted = self.in_process(path, steps)
-        self.assertEqual(self.in_process(path, steps), wanted)
-        self.assertNotEqual(self.in_process(path, steps - 1), wanted)
+        if not os.environ.get("QPC_SANITIZE"):  # one thread, and nothing that the run before has not shown
+            self.assertEqual(self.in_process(path, steps), wanted)
+            self.assertNotEqual(self.in_process(path, steps - 1), wanted)
         for workers in (1, 2):
             self.assertEqual(self.over_tcp(path, steps, workers), [wanted] * 2, f"{workers} workers")
 

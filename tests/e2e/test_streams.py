@@ -7,6 +7,8 @@ import numpy
 
 from support import TIME_SCALE, Client, Daemon, RpcError, cable, particle
 
+PRIORITY = 45
+
 
 class Streams(unittest.TestCase):
     def setUp(self):

@@ -8,6 +8,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run_cases  # noqa: E402
 
+PRIORITY = 100
+
 
 class Cases(unittest.TestCase):
     pass

@@ -18,6 +18,8 @@ import qpcollide  # noqa: E402
 
 from daemon import SOURCE, TIME_SCALE, Daemon  # noqa: E402
 
+PRIORITY = 60
+
 STEPS, TOLERANCE = 100, 1e-6
 
 

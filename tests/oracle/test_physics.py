@@ -12,6 +12,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import run  # noqa: E402
 from daemon import BUILD  # noqa: E402
 
+PRIORITY = 1000
+
 SLOW = {"cantilever_beam", "twisted_square_bar", "capstan_holding", "capstan_slipping", "bouncing_ball", "cloth_strip_trough",
         "cloth_on_cylinder_weight"}
 

@@ -445,7 +445,9 @@ static void cloth_within_its_thickness_is_pushed_out(void **state) {
     end_promised(&sim, &w, 1);
 }
 
-int main(void) {
+/// test_cloth [PATTERN]: the functions whose names match.
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sheet_falls_as_a_particle_does),
         cmocka_unit_test(one_spring_of_cloth_follows_backward_euler),

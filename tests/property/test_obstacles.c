@@ -1,4 +1,5 @@
-/// Cables, cloth and soft bodies against obstacles under the independent checker, and the capstan.
+/// Cables, cloth, soft and rigid bodies against obstacles under the independent checker, and the capstan.
+#include "base/vec.h"
 #include "tests/property/promised.h"
 
 static void runs(const char *text, int steps, int least_contacts) {
@@ -19,6 +20,90 @@ static void cloth_falls_over_every_shape_and_touches_none(void **state) {
                  "'area_density':0.2,'membrane_stiffness':500,'radius':0.01,'position':[0.03,0.23,0.02]},{'kind':'obstacle','shape':{%s},"
                  "'radius':0.002}]}", shapes[i]);
         runs(text, 50, 1);
+    }
+}
+
+/// Each lies under the middle of a triangle of 0.5 m and more, or sweeps through there, and meets neither an edge nor a vertex.
+static void no_finger_goes_through_the_inside_of_a_coarse_triangle(void **state) {
+    (void)state;
+    static const char *const fingers[] = {
+        "'shape':{'kind':'sphere','radius':0.02},'position':[-0.14,-0.06,0.16]",
+        "'shape':{'kind':'capsule','radius':0.005,'length':0.1,'axis':'y'},'position':[-0.14,-0.07,0.16],'velocity':[0,0.4,0]",
+        "'shape':{'kind':'box','width':0.04,'height':0.03,'depth':0.05},'position':[-0.14,-0.07,0.16],'rotation':[0.9,0.3,0.2,0.1],'angular_velocity':[3,2,4]",
+        "'shape':{'kind':'cylinder','radius':0.01,'length':0.04,'axis':'x'},'position':[-0.14,-0.06,0.16]"};
+    static const char *const sheets[] = {"'kind':'cloth','membrane_stiffness':500", "'kind':'cloth','young':1e5,'poisson':0.3,'thickness':0.001"};
+    for (int i = 0; i < 8; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "{'dt':0.005,'contacts':{'friction':0.1},'bodies':[{%s,'mesh':{'generate':{'kind':'grid','columns':3,'width':1}},"
+                 "'area_density':0.2,'radius':0.005},{'kind':'obstacle',%s}]}", sheets[i / 4], fingers[i % 4]);
+        runs(text, 30, 1);
+    }
+}
+
+/// Over things that are narrower than they are: rims, corners, ends and round sides come up inside of their faces.
+static void rigid_bodies_come_to_rest_on_every_shape_and_touch_none(void **state) {
+    (void)state;
+    static const char *const rests[] = {"'shape':{'kind':'box','width':0.4,'height':0.2,'depth':0.3}", "'shape':{'kind':'cylinder','radius':0.15,'length':0.2,'axis':'y'}",
+                                        "'shape':{'kind':'cylinder','radius':0.1,'length':0.6,'axis':'z'}", "'shape':{'kind':'plane'},'position':[0,0.1,0]"};
+    for (int i = 0; i < 4; i++) {
+        simulation sim;
+        worst w = {0};
+        char text[1024];
+        snprintf(text, sizeof text, "{'dt':0.005,'contacts':{'friction':0.4},'bodies':[{'kind':'rigid','mesh':{'generate':{'kind':'box','width':0.9,'height':0.05,'depth':0.7}},"
+                 "'density':500,'radius':0.005,'position':[%g,0.15,0.02]},{'kind':'obstacle',%s}]}", i == 2 ? 0.0 : 0.1, rests[i]);
+        simulation_start(&sim, text);
+        run(&sim, 100, &w);
+        int32_t count;
+        const qpc_contact_info *c = qpc_world_contacts(sim.w.world, &count);
+        double held = 0;
+        for (int32_t k = 0; k < count; k++) held += c[k].force * c[k].normal[1] + c[k].friction[1];
+        assert_near(held, 0.9 * 0.05 * 0.7 * 500 * 9.81, 0.01 * 155);
+        end_promised(&sim, &w, 2);
+    }
+}
+
+/// Over the two rims of a box that its edges cross alone; held at the middle of each it rocked at 6 cm/s.
+static void a_bar_across_a_box_does_not_rock(void **state) {
+    (void)state;
+    simulation sim;
+    worst w = {0};
+    simulation_start(&sim, "{'dt':0.005,'contacts':{'friction':0.4},'bodies':[{'kind':'rigid','mesh':{'generate':{'kind':'box','width':1,'height':0.05,'depth':0.1}},'density':500,"
+                           "'radius':0.005,'position':[0.1,0.16,0]},{'kind':'obstacle','shape':{'kind':'box','width':0.4,'height':0.2,'depth':0.3}}]}");
+    run(&sim, 200, &w);
+    assert_true(sim.report.max_speed < 2e-3);
+    end_promised(&sim, &w, 4);
+}
+
+static void rigid_bodies_that_fly_or_are_stirred_never_enter_an_obstacle(void **state) {
+    (void)state;
+    runs("{'dt':0.005,'bodies':[{'kind':'rigid','mesh':{'generate':{'kind':'box','width':0.3,'height':0.1,'depth':0.2}},'density':500,'radius':0.005,'position':[0,1,0],"
+         "'velocity':[0,-40,0],'angular_velocity':[5,3,1]},{'kind':'obstacle','shape':{'kind':'box','width':2,'height':0.01,'depth':2}}]}", 40, 1);
+    runs("{'dt':0.005,'contacts':{'friction':0.3},'bodies':[{'kind':'rigid','mesh':{'generate':{'kind':'box','width':0.2,'height':0.2,'depth':0.2}},'density':500,"
+         "'radius':0.005,'position':[0.35,0.13,0.3]},{'kind':'obstacle','shape':{'kind':'plane'}},{'kind':'obstacle','shape':{'kind':'box','width':1,'height':0.1,'depth':0.05},"
+         "'position':[0,0.15,0],'angular_velocity':[0,-2,0]}]}", 100, 4);
+    runs("{'dt':0.005,'bodies':[{'kind':'rigid','mesh':{'generate':{'kind':'box','width':0.4,'height':0.1,'depth':0.4}},'density':500,'radius':0.005,'position':[0.02,0.4,0]},"
+         "{'kind':'obstacle','shape':{'kind':'sphere','radius':0.1}},{'kind':'obstacle','shape':{'kind':'capsule','radius':0.02,'length':0.2,'axis':'y'},'position':[0.1,0.1,0.05]},"
+         "{'kind':'obstacle','shape':{'kind':'plane'},'position':[0,-0.3,0]}]}", 120, 1);
+}
+
+/// A rigid box slides down a plane, or does not, as Coulomb has it: g (sin - mu cos).
+static void a_rigid_box_slides_down_a_plane_as_the_formula(void **state) {
+    (void)state;
+    const double angle = 0.3, g = 9.81;
+    for (int i = 0; i < 2; i++) {
+        double mu = i == 0 ? 0.2 : 0.4, up = 0.056;
+        simulation sim;
+        char text[1024];
+        snprintf(text, sizeof text, "{'dt':0.005,'gravity':[0,-9.81,0],'contacts':{'friction':%g},'bodies':[{'kind':'rigid','mesh':{'generate':{'kind':'box','width':0.2,'height':0.1,'depth':0.2}},"
+                 "'density':500,'radius':0.005,'position':[%.17g,%.17g,0],'rotation':[%.17g,0,0,%.17g]},{'kind':'obstacle','shape':{'kind':'plane'},'rotation':[%.17g,0,0,%.17g]}]}",
+                 mu, -up * sin(angle), up * cos(angle), cos(0.5 * angle), sin(0.5 * angle), cos(0.5 * angle), sin(0.5 * angle));
+        simulation_start(&sim, text);
+        simulation_step(&sim, 20); // the millimetre above the plane
+        double before = v3_norm(v3_load(qpc_world_velocities(sim.w.world)));
+        simulation_step(&sim, 100);
+        double gained = v3_norm(v3_load(qpc_world_velocities(sim.w.world))) - before;
+        assert_near(gained, i == 0 ? 0.5 * g * (sin(angle) - mu * cos(angle)) : 0, 1e-6);
+        simulation_end(&sim);
     }
 }
 
@@ -66,6 +151,11 @@ static void a_cable_around_a_drum_is_held_as_by_a_capstan_round_or_faceted(void 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cloth_falls_over_every_shape_and_touches_none),
+        cmocka_unit_test(no_finger_goes_through_the_inside_of_a_coarse_triangle),
+        cmocka_unit_test(rigid_bodies_come_to_rest_on_every_shape_and_touch_none),
+        cmocka_unit_test(a_bar_across_a_box_does_not_rock),
+        cmocka_unit_test(rigid_bodies_that_fly_or_are_stirred_never_enter_an_obstacle),
+        cmocka_unit_test(a_rigid_box_slides_down_a_plane_as_the_formula),
         cmocka_unit_test(a_cable_is_stirred_by_a_turning_box_and_never_entered),
         cmocka_unit_test(a_cable_around_a_drum_is_held_as_by_a_capstan_round_or_faceted),
     };

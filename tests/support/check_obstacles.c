@@ -89,46 +89,80 @@ static void into(const pose *f, const double p[3], double ret[3]) {
     ret[2] = r[2] + 2 * (w * cz + x * cy - y * cx);
 }
 
-// ---- edges over a motion ----
+// ---- edges and triangles over a motion ----
 
 typedef struct path {
     const qpc_check_obstacle *s;
     pose from, to;
-    double a0[3], a1[3], b0[3], b1[3], speed; // its ends; largest relative speed of a point, m a motion
+    int size;                   // 2 or 3 corners
+    double from_at[3][3], to_at[3][3], speed; // of them; largest relative speed of a point, m a motion
 } path;
 
-static double point_of_edge(const path *p, const double a[3], const double b[3], double w) {
+typedef struct side {
+    const qpc_check_obstacle *s;
+    const double *from, *to, *apex; // apex: the function is the least distance of the segment from there
+} side;
+
+static double golden(const side *f, int steps);
+
+/// Distance at a point of the side, or of the segment from the apex to it: either is a convex function along the side.
+static double along(const side *f, double w) {
     double at[3];
-    for (int i = 0; i < 3; i++) at[i] = (1 - w) * a[i] + w * b[i];
-    return distance(p->s, at);
+    for (int c = 0; c < 3; c++) at[c] = (1 - w) * f->from[c] + w * f->to[c];
+    if (f->apex == NULL) return distance(f->s, at);
+    const side inner = {f->s, f->apex, at, NULL};
+    return golden(&inner, 24);
 }
 
-/// Least distance of the edge at t, or if that is more than enough something in between: that is a convex function along it, so a golden section finds it.
-static double least(const path *p, double t, double enough) {
-    static const double golden = 0.6180339887498949;
-    double a[3], b[3], la[3], lb[3], low = 0, high = 1;
-    pose f;
-    between(&p->from, &p->to, t, &f);
-    for (int i = 0; i < 3; i++) {
-        a[i] = (1 - t) * p->a0[i] + t * p->a1[i];
-        b[i] = (1 - t) * p->b0[i] + t * p->b1[i];
-    }
-    into(&f, a, la);
-    into(&f, b, lb);
-    double best = fmin(distance(p->s, la), distance(p->s, lb)), length = 0;
-    for (int i = 0; i < 3; i++) length += (la[i] - lb[i]) * (la[i] - lb[i]);
-    if (best - 0.5 * sqrt(length) > enough) return best - 0.5 * sqrt(length);
-    for (int i = 0; i < 60; i++) {
-        double u = high - golden * (high - low), v = low + golden * (high - low);
-        double fu = point_of_edge(p, la, lb, u), fv = point_of_edge(p, la, lb, v);
-        best = fmin(best, fmin(fu, fv));
-        if (fu < fv) high = v;
-        else low = u;
+/// Least value by a golden section. 24 steps find the place to 1e-5 of the length, 60 exactly.
+static double golden(const side *f, int steps) {
+    static const double part = 0.6180339887498949;
+    double low = 0, high = 1, u = 1 - part, v = part, fu = along(f, u), fv = along(f, v);
+    double best = fmin(fmin(along(f, 0), along(f, 1)), fmin(fu, fv));
+    for (int i = 0; i < steps; i++) {
+        if (fu < fv) {
+            high = v, v = u, fv = fu;
+            best = fmin(best, fu = along(f, u = high - part * (high - low)));
+        } else {
+            low = u, u = v, fu = fv;
+            best = fmin(best, fv = along(f, v = low + part * (high - low)));
+        }
     }
     return best;
 }
 
-/// When the edge comes to the shape within [t0, t1]; 2: never.
+static double of_feature(const qpc_check_obstacle *s, int size, double p[3][3]) {
+    const side inside = {s, p[1], p[2], p[0]};
+    double best = size == 3 ? golden(&inside, 24) : HUGE_VAL;
+    for (int k = 0; k < (size == 3 ? 3 : 1); k++) {
+        const side edge = {s, p[k], p[(k + 1) % 3], NULL};
+        best = fmin(best, golden(&edge, 60));
+    }
+    return best;
+}
+
+/// Least distance at t, or if that is more than enough something in between.
+static double least(const path *p, double t, double enough) {
+    double local[3][3], middle[3] = {0, 0, 0}, size = 0;
+    pose f;
+    between(&p->from, &p->to, t, &f);
+    for (int k = 0; k < p->size; k++) {
+        double at[3];
+        for (int i = 0; i < 3; i++) at[i] = (1 - t) * p->from_at[k][i] + t * p->to_at[k][i];
+        into(&f, at, local[k]);
+        for (int i = 0; i < 3; i++) middle[i] += local[k][i] / p->size;
+    }
+    for (int k = 0; k < p->size; k++) {
+        double sum = 0;
+        for (int i = 0; i < 3; i++) sum += (local[k][i] - middle[i]) * (local[k][i] - middle[i]);
+        size = fmax(size, sqrt(sum));
+    }
+    double bound = distance(p->s, middle) - size;
+    if (bound > enough) return bound;
+    return of_feature(p->s, p->size, local);
+}
+
+/// When it comes to the shape within [t0, t1]; 2: never.
 static double comes_in(const path *p, double t0, double t1, int depth) {
     double middle = 0.5 * (t0 + t1), reach = 0.5 * p->speed * (t1 - t0), d = least(p, middle, reach);
     if (d > reach) return 2;
@@ -164,13 +198,15 @@ bool qpc_check_obstacles(const qpc_check_obstacle *obstacles, int32_t obstacle_c
         pose_of(x0 + 3 * (int64_t)s->first_node, &p.from);
         pose_of(x1 + 3 * (int64_t)s->first_node, &p.to);
         for (int32_t l = 0; l < list_count; l++)
-            for (int32_t e = 0; e < lists[l].edge_count; e++) {
-                const int32_t *v = lists[l].edges + 2 * (int64_t)e;
-                memcpy(p.a0, x0 + 3 * (int64_t)v[0], sizeof p.a0);
-                memcpy(p.a1, x1 + 3 * (int64_t)v[0], sizeof p.a1);
-                memcpy(p.b0, x0 + 3 * (int64_t)v[1], sizeof p.b0);
-                memcpy(p.b1, x1 + 3 * (int64_t)v[1], sizeof p.b1);
-                p.speed = fmax(speed_of(&p, p.a0, p.a1), speed_of(&p, p.b0, p.b1)) * (1 + 1e-9);
+            for (int32_t e = 0; e < lists[l].count; e++) {
+                p.size = lists[l].size;
+                p.speed = 0;
+                for (int c = 0; c < p.size; c++) {
+                    int64_t v = 3 * (int64_t)lists[l].nodes[(int64_t)p.size * e + c];
+                    memcpy(p.from_at[c], x0 + v, sizeof p.from_at[c]);
+                    memcpy(p.to_at[c], x1 + v, sizeof p.to_at[c]);
+                    p.speed = fmax(p.speed, speed_of(&p, p.from_at[c], p.to_at[c]) * (1 + 1e-9));
+                }
                 report->pairs++;
                 double t = x0 == x1 ? 2 : comes_in(&p, 0, 1, 24), thickness = s->thickness + lists[l].radius, d = least(&p, 1, 2 * thickness);
                 if (t <= 1) find(report, QPC_FOUND_CROSSING, s, &lists[l], e, t);

@@ -1,4 +1,4 @@
-/// The checker's part for obstacles: no vertex or edge of what deforms comes into a plane, sphere, capsule, box or cylinder, at a
+/// The checker's part for obstacles: no vertex, edge or triangle of what moves comes into a plane, sphere, capsule, box or cylinder, at a
 /// state or during a motion. Own arithmetic: distances to the shapes are worked out from closest points, times by halving the motion
 /// until the bound of its speed decides. Memory by malloc.
 #ifndef QPC_TESTS_SUPPORT_CHECK_OBSTACLES_H
@@ -13,10 +13,10 @@ typedef struct qpc_check_obstacle {
     double radius, half[3], thickness;
 } qpc_check_obstacle;
 
-/// Features of a body: `edges` (edge_count x 2) node numbers; vertices are their ends.
+/// Features of a body: `nodes` (count x size) node numbers, edges (2) or triangles with their edges and vertices (3).
 typedef struct qpc_check_feature_list {
-    int32_t body, edge_count;
-    int32_t *edges;
+    int32_t body, count, size;
+    int32_t *nodes;
     double radius;
 } qpc_check_feature_list;
 

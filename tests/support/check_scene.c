@@ -157,18 +157,17 @@ static qpc_status read_obstacle(const qpc_value *map, qpc_checker_body *b, draft
     b->self_exclusion = -1;
     return status;
 }
-/// Edges of what deforms; of a single particle itself.
+/// Edges of cables (of a single particle itself), triangles of meshes.
 static qpc_status list_features(const qpc_checker_body *b, int32_t body, qpc_check_feature_list *ret, qpc_error *err) {
-    int32_t count = b->triangles != NULL ? 3 * b->triangle_count : b->node_count > 1 ? b->node_count - 1 : 1;
-    *ret = (qpc_check_feature_list){.body = body, .edge_count = count, .radius = b->radius};
-    ret->edges = malloc(2 * (size_t)count * sizeof *ret->edges + 1);
-    if (ret->edges == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "edges");
-    for (int32_t e = 0; e < count; e++)
-        for (int32_t k = 0; k < 2; k++) {
-            int32_t along = e + k < b->node_count ? e + k : e, corner = e / 3 * 3 + (e % 3 + k) % 3;
-            int32_t local = b->triangles != NULL ? b->triangles[corner] : along;
-            ret->edges[2 * (int64_t)e + k] = b->first_node + local;
-        }
+    int32_t size = b->triangles != NULL ? 3 : 2;
+    int32_t count = size == 3 ? b->triangle_count : b->node_count > 1 ? b->node_count - 1 : 1;
+    *ret = (qpc_check_feature_list){.body = body, .count = count, .size = size, .radius = b->radius};
+    ret->nodes = malloc((size_t)size * (size_t)count * sizeof *ret->nodes + 1);
+    if (ret->nodes == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "features");
+    for (int32_t i = 0; i < size * count; i++) {
+        int32_t along = i / 2 + i % 2 < b->node_count ? i / 2 + i % 2 : i / 2;
+        ret->nodes[i] = b->first_node + (size == 3 ? b->triangles[i] : along);
+    }
     return QPC_OK;
 }
 static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup, void *user,
@@ -274,7 +273,7 @@ void qpc_check_scene_fini(qpc_check_scene *s) {
     qpc_checker_destroy(s->checker);
     free(s->x0);
     free(s->x1);
-    for (int32_t i = 0; i < s->list_count; i++) free(s->lists[i].edges);
+    for (int32_t i = 0; i < s->list_count; i++) free(s->lists[i].nodes);
     free(s->lists);
     free(s->obstacles);
     *s = (qpc_check_scene){0};

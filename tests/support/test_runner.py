@@ -1,10 +1,12 @@
 """The runner counts what happened, also when programs end badly."""
 
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 import unittest
 
 import run_tests
@@ -53,6 +55,57 @@ class Counting(unittest.TestCase):
     def test_a_program_without_functions_is_one_test(self):
         self.assertEqual(tally("all fine\n").line(), "1 passed, 0 failed")
         self.assertEqual(tally("all bad\n", ok=False).line(), "0 passed, 1 failed")
+
+
+class Running(unittest.TestCase):
+    def run_all(self, programs, jobs=2):
+        ended = []
+        run_tests.Runner(dict(os.environ), jobs, lambda p, e: ended.append((p.name, e))).run(programs)
+        return ended
+
+    @staticmethod
+    def program(name, code, timeout=60, **more):
+        return run_tests.Program(name, [sys.executable, "-c", code], timeout, **more)
+
+    def test_the_long_ones_start_first_and_those_alone_end_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            code = f"import sys; log = open({str(log)!r}, 'a'); log.write('+%s'); log.flush(); log.write('-')"
+            programs = [self.program("a", code % "a", alone=True), self.program("b", code % "b"),
+                        self.program("c", code % "c", priority=9)]
+            ended = self.run_all(programs, jobs=1)
+            self.assertEqual(log.read_text(), "+c-+b-+a-")
+        self.assertEqual([name for name, _ in ended], ["c", "b", "a"])
+
+    def test_output_status_and_seconds_are_kept(self):
+        code = "import sys, time; time.sleep(0.2); print('ok 1 - x'); sys.stderr.write('so\\n'); sys.exit(3)"
+        ((_, ended),) = self.run_all([self.program("a", code, env={"PYTHONUNBUFFERED": ""})])
+        self.assertEqual(ended.output, "ok 1 - x\nso\n")
+        self.assertEqual((ended.status, ended.ending), (3, "exit status 3"))
+        self.assertGreaterEqual(ended.seconds, 0.2)
+        self.assertLess(ended.processor, ended.seconds)
+
+    def test_what_takes_too_long_is_ended_with_all_that_it_started(self):
+        code = ("import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(99)']);"
+                "print(p.pid, flush=True); p.wait()")
+        ((_, ended),) = self.run_all([self.program("a", code, timeout=3)])
+        self.assertEqual((ended.status, ended.ending), (None, "no end after 3 s"))
+        self.assertLess(ended.seconds, 60)
+        end = time.monotonic() + 20  # whoever inherits it has to see it off
+        while pathlib.Path(f"/proc/{ended.output.strip()}/cmdline").exists() and time.monotonic() < end:
+            if not pathlib.Path(f"/proc/{ended.output.strip()}/cmdline").read_bytes():
+                break
+            time.sleep(0.05)
+        self.assertLess(time.monotonic(), end)
+
+    def test_a_broken_report_ends_what_runs(self):
+        def report(program, ended):
+            raise KeyError(program.name)
+        programs = [self.program("long", "import time; time.sleep(99)"), self.program("short", "")]
+        start = time.monotonic()
+        with self.assertRaises(KeyError):
+            run_tests.Runner(dict(os.environ), 2, report).run(programs)
+        self.assertLess(time.monotonic() - start, 60)
 
 
 class PythonFiles(unittest.TestCase):

@@ -31,3 +31,4 @@
 #define qpc_broad_choose_origin portable_broad_choose_origin
 #define qpc_broad_list portable_broad_list
 #define qpc_broad_filter portable_broad_filter
+#define qpc_broad_feature_boxes portable_broad_feature_boxes

@@ -247,6 +247,41 @@ static void a_matrix_solves_alike_with_and_without_its_factor(void **state) {
 }
 
 /// The fifth step of a small sheet, K made anew each time.
+static void the_free_motion_is_measured_from_below_wherever_it_starts(void **state) {
+    (void)state;
+    qpb_problem p;
+    qpc_error err = {0};
+    qpc_work rough, exact;
+    qpc_solver_options options = qpc_solver_options_default();
+    load("cloth_24", &p);
+    size_t n = (size_t)p.qp.n;
+    double *lambda = calloc((size_t)p.qp.m, sizeof *lambda);
+    p.sys.factored = false;
+    assert_ok(qpc_work_init(&rough, &p.qp, &options, &arena, lambda, &err), &err);
+    uint64_t steps = p.sys.cg_steps;
+    double first = rough.free_norm;
+    assert_true(rough.rough && steps > 0);
+    // Once more: nothing is left to do.
+    assert_ok(qpc_work_init(&rough, &p.qp, &options, &arena, lambda, &err), &err);
+    assert_int_equal(p.sys.cg_steps, steps);
+    assert_true(rough.free_norm == first);
+    assert_ok(qpc_linsys_factor(&p.sys, &err), &err);
+    assert_ok(qpc_work_init(&exact, &p.qp, &options, &arena, lambda, &err), &err);
+    assert_false(exact.rough);
+    double S = exact.free_norm;
+    assert_true(first <= S * (1 + 1e-12) && first >= 0.99 * S);
+    // From somewhere else, on the far side too, where b'x would be more than b'K^-1 b.
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (size_t i = 0; i < n; i++) p.sys.free[i] = exact.free_dv[i] * (1 + sign * 0.005);
+        p.sys.factored = false;
+        assert_ok(qpc_work_init(&rough, &p.qp, &options, &arena, lambda, &err), &err);
+        assert_true(rough.free_norm <= S * (1 + 1e-12) && rough.free_norm >= 0.99 * S);
+    }
+    free(lambda);
+    qpb_free(&p);
+    qpc_arena_reset(&arena);
+}
+
 static void solves_without_memory_say_so(void **state) {
     (void)state;
     static double dv[3 * SIDE * SIDE], l[2 * SIDE * SIDE];
@@ -321,6 +356,7 @@ int main(void) {
         cmocka_unit_test(the_certificate_says_what_it_stands_on),
         cmocka_unit_test(a_matrix_solves_alike_with_and_without_its_factor),
         cmocka_unit_test(a_matrix_that_is_not_positive_definite_is_refused_without_a_factor),
+        cmocka_unit_test(the_free_motion_is_measured_from_below_wherever_it_starts),
         cmocka_unit_test(solves_without_memory_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);

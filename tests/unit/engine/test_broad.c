@@ -733,7 +733,9 @@ static void failing_memory_leaves_it_usable(void **state) {
     clear(&s);
 }
 
-int main(void) {
+/// test_engine_broad [PATTERN]: the functions whose names match.
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_soups_match_brute_force),
         cmocka_unit_test(what_lies_beside_a_large_static_triangle_is_no_pair),

@@ -279,8 +279,8 @@ static void what_cannot_be_is_refused_with_its_key(void **state) {
         {"{'bodies':[{'kind':'obstacle'}]}", "bodies[0].shape"},
         {"{'dt':0.01,'bodies':[{'kind':'obstacle','shape':{'kind':'box'},'angular_velocity':[0,200,0]}]}", "quarter turn"},
         {"{'bodies':[{'kind':'cable','nodes':[[0,0,0]],'mass':1,'radius':0.1},{'kind':'obstacle','shape':{'kind':'box'}}]}", "intersect at the start"},
-        {"{'bodies':[{'kind':'rigid','mesh':{'sha256':'@'},'mass':1,'inertia':[1,1,1],'radius':0.1,'position':[0,5,0]},{'kind':'obstacle','shape':{'kind':'box'}}]}",
-         "obstacles are for particles"},
+        {"{'bodies':[{'kind':'rigid','mesh':{'sha256':'@'},'mass':1,'inertia':[1,1,1],'radius':0.1,'position':[0,5,0]},{'kind':'obstacle','response':'velocity','shape':{'kind':'box'}}]}",
+         "is for particles"},
     };
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
         qpc_world *w = NULL;

@@ -384,6 +384,18 @@ static void a_sheet_says_what_is_wrong_with_it(void **state) {
     qpc_mesh_unref(mesh);
 }
 
+/// A step that runs out of the range of numbers says which body, and what of it.
+static void a_step_beyond_all_numbers_names_its_cause(void **state) {
+    (void)state;
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_step_report r;
+    assert_ok(world_of("{'dt':0.005,'bodies':[{'kind':'cable','nodes':[[0,0,0]],'mass':1,'radius':0.01},{'kind':'rigid','mesh':{'sha256':'@'},'mass':1,'inertia':[1,1,1],"
+                       "'radius':0.01,'position':[0,5,0],'angular_velocity':[0,1e9,0]}]}", &w, NULL, &err), &err);
+    assert_fails(qpc_world_step(w, &r, &err), QPC_ERR_NUMERIC, &err, "of bodies[1] its angular velocity is 1e+09 rad/s");
+    qpc_world_destroy(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scene_gives_its_bodies_in_order),
@@ -401,6 +413,7 @@ int main(void) {
         cmocka_unit_test(a_sheet_says_what_is_wrong_with_it),
         cmocka_unit_test(soft_bodies_survive_every_failing_allocation),
         cmocka_unit_test(a_soft_body_says_what_is_wrong_with_it),
+        cmocka_unit_test(a_step_beyond_all_numbers_names_its_cause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
