@@ -76,7 +76,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, passes, "1", "collision passes (detect and solve again), the first solve not counted")    \
     X(I, newton, "1", "extra Newton iterations with re-detected rows")                             \
     X(I, halvings, "1", "times the step was halved")                                               \
-    X(I, failsafe, "1", "groups whose motion was cut short before an impact, driven bodies and targets held back")                      \
+    X(I, failsafe, "1", "groups whose motion was cut short before an impact, driven bodies and targets held back, bodies made to stand") \
     X(R, failsafe_scale, "1", "smallest factor that a motion was cut to or a driven one held back to; 1 if none")                    \
     X(I, contacts, "1", "contacts with rows at the end")                                           \
     X(I, rows, "1", "rows of the last QP")                                                         \
@@ -225,6 +225,17 @@ typedef struct qpc_joint_info {
     double gap;          // how far its points are apart, a tendon longer than allowed (not kept in length: if it is), m
 } qpc_joint_info;
 const qpc_joint_info *qpc_world_joints(const qpc_world *world, int32_t *ret_count);
+/// Why a body was made to stand in the last step: no motion of it made sense (docs/architecture.md). Such a step counts the bodies in
+/// `failsafe`, with the scale 0.
+typedef enum qpc_still_reason {
+    QPC_STILL_NOT,    // it was not
+    QPC_STILL_FAST,   // it was over ten times faster than anything explains, with more than ten times the energy there is
+    QPC_STILL_BURIED, // stiffness times dt^2 is so much larger than mass that K has no factor in double precision
+} qpc_still_reason;
+qpc_still_reason qpc_world_still(const qpc_world *world, int32_t body);
+/// Nothing free moved in a part of that step: no motion made sense, and no body alone was to blame.
+bool qpc_world_all_stood(const qpc_world *world);
+
 /// What contradicted in the last step: the pairs and springs behind the first 1,024 rows of the proof (`conflicts` of the report
 /// says how many rows), each once, by its first row. Every one of the rows is needed for the contradiction. They were relaxed, or
 /// the motion held back.

@@ -59,7 +59,7 @@ struct qpc_actor {
     bool stepped;
     int64_t published_ns;
     int64_t published_step;
-    qpc_log_limit trouble_log, failure_log, proof_log, conflict_log;
+    qpc_log_limit trouble_log, failure_log, proof_log, conflict_log, still_log;
 
     qpc_actor_owner owner; // the loop's
 };
@@ -401,6 +401,10 @@ static qpc_status step_once(qpc_actor *actor, qpc_error *err) {
                 "world=%" PRIu64 " step=%" PRId64 " rows=%" PRId64 " suppressed=%" PRId64 " msg=%s", actor->id,
                 actor->report.step, actor->report.conflicts, unsaid, qpc_log_quote(text, quoted, sizeof quoted));
     }
+    char still[400], still_quoted[500];
+    if (actor->report.failsafe > 0 && qpc_recordlist_still_text(actor->world, still, sizeof still) && qpc_log_admit(&actor->still_log, 10000, &unsaid))
+        qpc_log(QPC_LOG_WARN, "body_stands", "world=%" PRIu64 " step=%" PRId64 " suppressed=%" PRId64 " msg=%s", actor->id,
+                actor->report.step, unsaid, qpc_log_quote(still, still_quoted, sizeof still_quoted));
     if (actor->recorder != NULL) qpc_recorder_step(actor->recorder, actor->world, &actor->report);
     serve_subscribers(actor);
     return QPC_OK;

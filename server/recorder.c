@@ -24,7 +24,7 @@ struct qpc_recorder {
     qpc_packed packed; // a list
     int64_t substep_step; // number the states travelled through inside this step
     int32_t substep_count;
-    int64_t failsafe_event, proof_event, conflict_event, friction_event; // last step with such an event
+    int64_t failsafe_event, proof_event, conflict_event, friction_event, still_event; // last step with such an event
     char trouble[200];
 };
 
@@ -247,7 +247,7 @@ qpc_status qpc_recorder_open(qpc_writer *writer, const qpc_world *world,
     recorder->layout = layout;
     recorder->settings = *settings;
     recorder->failsafe_event = recorder->proof_event = INT64_MIN / 2;
-    recorder->conflict_event = recorder->friction_event = INT64_MIN / 2;
+    recorder->conflict_event = recorder->friction_event = recorder->still_event = INT64_MIN / 2;
     recorder->substep_step = -1;
     if (!layout->contiguous) {
         recorder->gathered = qpc_alloc_array((size_t)layout->node_count, 3 * sizeof(double));
@@ -363,7 +363,11 @@ void qpc_recorder_step(qpc_recorder *recorder, const qpc_world *world,
         qpc_recorder_event(recorder, step, "friction_missed",
                            "a friction problem was not solved to its tolerance");
     }
-    if (report->failsafe > 0 && step > recorder->failsafe_event + 100) {
+    char still[400];
+    if (qpc_recordlist_still_text(world, still, sizeof still)) {
+        if (step > recorder->still_event + 100) qpc_recorder_event(recorder, step, "standstill", still);
+        if (step > recorder->still_event + 100) recorder->still_event = step;
+    } else if (report->failsafe > 0 && step > recorder->failsafe_event + 100) {
         // Every one is in its row; the event points a reader to the first of a series.
         recorder->failsafe_event = step;
         qpc_recorder_event(recorder, step, "failsafe", "motion was cut short before an impact");

@@ -206,3 +206,25 @@ void qpc_recordlist_conflict_text(const qpc_world *world, char *out, size_t size
     if (told < count && at >= 0 && (size_t)at < size)
         (void)snprintf(out + at, size - (size_t)at, "; and %d more", count - told);
 }
+
+bool qpc_recordlist_still_text(const qpc_world *world, char *out, size_t size) {
+    static const char *const reasons[] = {
+        [QPC_STILL_FAST] = "in every motion that was found it is far faster than anything explains",
+        [QPC_STILL_BURIED] = "its stiffness times dt squared buries its masses in round-off",
+    };
+    int32_t told = 0, more = 0;
+    int at = snprintf(out, size, "made to stand, as no step can move it: ");
+    for (int32_t i = 0; i < qpc_world_body_count(world); i++) {
+        qpc_still_reason why = qpc_world_still(world, i);
+        if (why == QPC_STILL_NOT) continue;
+        if (told >= NAMES_IN_TEXT || at < 0 || (size_t)at >= size) {
+            more++;
+            continue;
+        }
+        at += snprintf(out + at, size - (size_t)at, "%s%.64s (%s)", told++ > 0 ? "; " : "", qpc_world_body(world, i).name, reasons[why]);
+    }
+    if (more > 0 && at >= 0 && (size_t)at < size) (void)snprintf(out + at, size - (size_t)at, "; and %d more", more);
+    if (told == 0 && qpc_world_all_stood(world))
+        (void)snprintf(out, size, "everything was made to stand in a part of the step: no motion of it made sense, and no body alone was to blame");
+    return told > 0 || qpc_world_all_stood(world);
+}

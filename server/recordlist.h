@@ -24,5 +24,7 @@ qpc_status qpc_recordlist_to_value(qpc_run_list list, const void *records, int32
                                    size_t record_size, qpc_value *ret, qpc_error *err);
 /// The first few names of the rows that contradict, for people; cut to size.
 void qpc_recordlist_conflict_text(const qpc_world *world, char *out, size_t size);
+/// Which bodies were made to stand in the last step, and why. False: none were.
+bool qpc_recordlist_still_text(const qpc_world *world, char *out, size_t size);
 
 #endif

@@ -11,6 +11,7 @@
 ///   settle.c      steps out of budget that would collide
 ///   slowdown.c    steps out of budget that gain energy
 ///   energy.c      work, reactions and the energy test of a try
+///   standstill.c  bodies that no step can move stand, the rest goes on
 ///   step.c        halving, holding back, cutting, committing; the report
 ///
 /// Everything runs on the one thread that is in the world.
@@ -203,6 +204,22 @@ void qpc_step_bound_work(qpc_world *w, double h, double *contact);
 /// Everything free stops where it is; the fail-safe holds back what drives.
 void qpc_step_stand_still(qpc_world *w, qpc_trial *t);
 
+// ---- standstill.c ----
+/// A step begins: bodies that stood in the one before stand, or are tried again (w->still_retry). It ends: all are as they were made;
+/// taken: who stood is counted in the report.
+void qpc_still_begin(qpc_world *w);
+void qpc_still_end(qpc_world *w, bool taken);
+/// Marks the bodies that make the motion at hand absurd, and what joints and springs hold to them: the step is to be made again
+/// without these. False: nobody is to blame, or too many were.
+bool qpc_still_find(qpc_world *w, const qpc_trial *t);
+/// The same for those on trial, at the first sign.
+bool qpc_still_find_again(qpc_world *w);
+/// In K and b, cleared of what they have: dv = -v. In v1: 0.
+void qpc_still_assemble(qpc_world *w);
+void qpc_still_stop(const qpc_world *w, double *v1);
+/// Faster than anything explains, by far.
+bool qpc_trial_is_wild(const qpc_world *w, const qpc_trial *t, int32_t body);
+
 // ---- windup.c ----
 /// dv of pins: to the velocity that they have in the motion.
 void qpc_step_order_pins(qpc_world *w);
@@ -223,6 +240,9 @@ qpc_status qpc_step_go_on(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// A step out of budget that would collide: what approaches is stopped, by the masses alone; what is still hit goes on
 /// together or stands with what it hits. t says how that went.
 qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// After a step out of budget with nothing but rigid bodies free: multipliers of contacts between bodies at rest become those that hold
+/// them against their loads, for readers. A body that was made to stand has none of its own.
+qpc_status qpc_step_find_forces(qpc_world *w, qpc_error *err);
 
 // ---- impact.c ----
 /// Contacts that approached bounce: changes v1 (blocks x 3), the velocities that the motion ends with, and the energies of t.

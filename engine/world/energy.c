@@ -92,7 +92,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
         for (int k = 0; k < QPC_CONTACT_NODES; k++) {
             int32_t node = c->node[k];
             if (node >= w->live_count) credit(w, t, contact, c->surface, -c->weight[k] * v3_dot(impulse, v3_load(w->v_frame + 3 * node)));
-            else if (w->row_dof[node] < 0 && c->weight[k] != 0.0)
+            else if (w->row_dof[node] < 0 && node < w->free_count && w->pin_of[node] >= 0 && c->weight[k] != 0.0)
                 v3_store(w->reactions + 3 * w->pin_of[node], v3_madd(v3_load(w->reactions + 3 * w->pin_of[node]), -c->weight[k], impulse));
         }
     }
@@ -229,6 +229,19 @@ static double fastest(const qpc_world *w, const double *dv) {
         speed = fmax(speed, qpc_rigid_speed(&w->rigids[i], v3_add(w->pose[i].v, v3_load(change)), v3_add(w->pose[i].w, v3_load(change + 3))));
     }
     return speed;
+}
+
+bool qpc_trial_is_wild(const qpc_world *w, const qpc_trial *t, int32_t body_index) {
+    const qpc_body *body = &w->bodies[body_index];
+    double most = ABSURD_SPEED * fastest_explained(w, t->h);
+    if (body->motion == QPC_RIGID) {
+        const qpc_rigid_state *now = &w->pose[body->rigid];
+        const double *change = w->dv + w->rigids[body->rigid].dof;
+        return !(qpc_rigid_speed(&w->rigids[body->rigid], v3_add(now->v, v3_load(change)), v3_add(now->w, v3_load(change + 3))) <= most);
+    }
+    for (int32_t i = body->first_node; i < body->first_node + body->node_count && body->motion == QPC_DYNAMIC; i++)
+        if (!(v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(w->dv + 3 * i))) <= most)) return true;
+    return false;
 }
 
 double qpc_step_beyond(const qpc_world *w, double h) {

@@ -61,6 +61,7 @@ qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *e
     double most = t->gentle ? 0.0 : w->solver.recovery_speed * t->h;
     for (int32_t i = 0; i < w->joint_count; i++) {
         qpc_joint *joint = &w->joints[i];
+        if (w->still[qpc_joints_body(w, i)] != 0) continue;
         bool tendon = joint->kind == QPC_JOINT_TENDON;
         for (int32_t k = 0; k < joint->rows; k++) {
             qpc_vec3 *a = joint->along + k * joint->count;
@@ -87,7 +88,7 @@ bool qpc_joints_open(const qpc_world *w, const qpc_trial *t) {
     if (t->relaxed) return false; // its rows mean something else by now
     for (int32_t i = 0; i < w->joint_count; i++) {
         const qpc_joint *joint = &w->joints[i];
-        for (int32_t k = 0; k < joint->rows; k++) {
+        for (int32_t k = 0; k < joint->rows && w->still[qpc_joints_body(w, i)] == 0; k++) {
             double left = value_at(joint, k, w->x1) - joint->aim[k];
             if (joint->kind != QPC_JOINT_TENDON || joint->equal) left = fabs(left);
             if (left > OPEN * w->min_separation) return true;
@@ -117,7 +118,8 @@ void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
 
 int32_t qpc_joints_rows(const qpc_world *w) {
     int32_t count = 0;
-    for (int32_t i = 0; i < w->joint_count; i++) count += w->joints[i].rows;
+    for (int32_t i = 0; i < w->joint_count; i++)
+        if (w->still[qpc_joints_body(w, i)] == 0) count += w->joints[i].rows;
     return count;
 }
 

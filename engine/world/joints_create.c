@@ -72,7 +72,7 @@ static qpc_status make_point(const qpc_world *w, qpc_joint *joint, int32_t p, in
 }
 
 static bool is_free(const qpc_world *w, const qpc_joint *joint, int32_t p) {
-    return joint->body[p] >= 0 && w->row_dof[joint->point[p].node[0]] >= 0;
+    return joint->body[p] >= 0 && (w->row_dof[joint->point[p].node[0]] >= 0 || w->still[joint->body[p]] != 0);
 }
 
 /// What is held together: two points of different things, at one place, one of which can move.

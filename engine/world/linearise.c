@@ -110,6 +110,7 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
     qpc_rigid_add_masses(w, w->pose, &w->sys);
     qpc_rigid_add_loads(w, h, w->b);
     qpc_loads_linearise(w, h, x, u, sign);
+    qpc_still_assemble(w);
     eliminate_pins(w);
     qpc_lap(&t, &w->report->ns_assemble);
 }
@@ -199,6 +200,7 @@ qpc_status qpc_step_add_strain_row(qpc_world *w, const qpc_trial *t, int32_t spr
                                    qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
     int32_t i = w->spring_node[spring], j = qpc_springs_other(&w->springs, spring);
+    if (w->still[qpc_world_body_of_spring(w, spring)] != 0) return QPC_OK;
     double limit = limit_of(w, t, spring, n, maximum);
     return qpc_rows_add_strain(&w->rows, &frame, i, j, n, maximum, limit, qpc_step_strain_key(spring, maximum), spring, err);
 }

@@ -131,6 +131,7 @@ void qpc_motion_prepare(qpc_world *w, double h, double left) {
         qpc_motion_place(w, i, h, 1.0);
         for (int32_t k = 0; k < count; k++) w->v_frame[first + k] = (w->x1[first + k] - w->x[first + k]) / h;
     }
+    qpc_still_place(w);
 }
 
 void qpc_motion_commit(qpc_world *w, double h, const double *body_scale) {

@@ -39,7 +39,9 @@ void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, co
     end->v = v3_add(end->v, part->kick);
     end->w = v3_add(end->w, part->twist);
     double *x1 = w->x1 + 3 * (int64_t)body->first_node;
-    if (scale <= 0.0) { // to the bit
+    bool still = w->still[part->body] != 0;
+    if (still) end->v = end->w = v3(0.0, 0.0, 0.0);
+    if (scale <= 0.0 || still) { // to the bit
         memcpy(x1, w->x + 3 * (int64_t)body->first_node, 3 * (size_t)body->node_count * sizeof *x1);
         return;
     }
@@ -86,6 +88,7 @@ void qpc_rigid_linearise(qpc_world *w, double h) {
                 velocity = v3_scale(part->held, v3_add(before, kicked));
             }
             v3_store(w->arm + 3 * (int64_t)k, arm);
+            if (w->still[part->body] != 0) velocity = kicked = v3(0.0, 0.0, 0.0); // its vertices are fixed nodes
             v3_store(w->v_frame + 3 * (int64_t)k, v3_sub(velocity, kicked));
         }
     }

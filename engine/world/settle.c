@@ -352,3 +352,90 @@ qpc_status qpc_step_settle(qpc_world *w, qpc_trial *t, qpc_error *err) {
     qpc_lap(&since, &w->report->ns_solve);
     return st;
 }
+
+// ---- forces of what stands ----
+
+static bool rests(const qpc_world *w, int32_t rigid) {
+    const qpc_rigid_state *now = &w->pose[rigid];
+    return !(v3_norm2(now->v) + v3_norm2(now->w) > 0.0);
+}
+
+/// Rows of bodies that move keep what they have: they ask for nothing here. How many are left.
+static int32_t leave_out_what_moves(const qpc_world *w, settling *s) {
+    const qpc_rows *rows = &w->rows;
+    int32_t left = 0;
+    for (int32_t i = 0; i < rows->m; i++) {
+        bool moves = rows->kind[i] != QPC_ROW_CONTACT;
+        int32_t part, rub = qpc_rub_of_row(&w->rub, i);
+        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) moves = moves || !rests(w, rigid_of(w, s, rows->column[k], &part));
+        left += !moves;
+        if (!moves) continue;
+        s->compliance[i] = 0.0;
+        if (rub >= 0) s->rub_compliance[2 * rub] = s->rub_compliance[2 * rub + 1] = 0.0;
+    }
+    return left;
+}
+
+/// What stands keeps its impulses times the factor that is best in the dual objective (T43); free: the motion without them.
+static void scale_impulses(qpc_world *w, const settling *s, const double *free) {
+    const qpc_rows *rows = &w->rows;
+    double wanted = 0.0, done = 0.0; // l'(J free - aim), l'A l
+    for (int32_t i = 0; i < rows->m; i++) {
+        double before = 0.0, now = 0.0;
+        if (!(s->compliance[i] > 0.0)) continue;
+        for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) {
+            before += rows->value[k] * free[rows->column[k]];
+            now += rows->value[k] * w->dv[rows->column[k]];
+        }
+        wanted += rows->lambda[i] * (before - s->aim[i]);
+        done += rows->lambda[i] * (before - now);
+    }
+    if (!(wanted > 0.0 && done > 0.0)) return;
+    double factor = wanted / done;
+    for (int32_t k = 0; k < 3 * w->block_count; k++) w->dv[k] = free[k] + factor * (w->dv[k] - free[k]);
+    for (int32_t i = 0; i < rows->m; i++) {
+        int32_t rub = s->compliance[i] > 0.0 ? qpc_rub_of_row(&w->rub, i) : -1;
+        if (s->compliance[i] > 0.0) rows->lambda[i] *= factor;
+        for (int32_t a = 2 * rub; rub >= 0 && a < 2 * rub + 2; a++) w->rub.beta.data[a] *= factor;
+    }
+}
+
+/// The impulses that the steps before came to, in the place of those of rows that stand; w->dv is their motion.
+static qpc_status start_forces(qpc_world *w, const settling *s, double *before, double *free, qpc_error *err) {
+    const qpc_rows *rows = &w->rows;
+    memcpy(before, rows->lambda, (size_t)rows->m * sizeof *before);
+    qpc_status st = qpc_linsys_ensure(&w->sys, err);
+    if (st == QPC_OK) st = qpc_step_start_warm(w, w->warm_h, err);
+    if (st != QPC_OK) return st;
+    qpc_linsys_solve(&w->sys, w->b, free);
+    memcpy(w->dv, free, 3 * (size_t)w->block_count * sizeof *free);
+    for (int32_t i = 0; i < rows->m; i++) {
+        bool stands = s->compliance[i] > 0.0;
+        int32_t rub = stands ? qpc_rub_of_row(&w->rub, i) : -1;
+        rows->lambda[i] = stands ? fmax(rows->lambda[i], 0.0) : before[i];
+        if (stands) push(w, s, rows->column, rows->value, rows->row_start[i], rows->row_start[i + 1], rows->lambda[i]);
+        if (rub >= 0) w->rub.beta.data[2 * rub] = w->rub.beta.data[2 * rub + 1] = 0.0;
+    }
+    return QPC_OK;
+}
+
+qpc_status qpc_step_find_forces(qpc_world *w, qpc_error *err) {
+    size_t m = (size_t)w->rows.m;
+    if (w->report->exhausted == 0 || w->free_count > 0 || m == 0) return QPC_OK;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    settling s;
+    double *least = qpc_arena_array(&w->arena, 2 * m, sizeof *least), *before = least + m;
+    double *free = qpc_arena_array(&w->arena, 3 * (size_t)w->block_count, sizeof *free);
+    if (least == NULL || free == NULL || !prepare(w, &s)) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the forces of %d rows", w->rows.m);
+    memset(least, 0, m * sizeof *least);
+    bool any = leave_out_what_moves(w, &s) > 0;
+    qpc_status st = any ? start_forces(w, &s, before, free, err) : QPC_OK;
+    if (st != QPC_OK) return st;
+    for (int32_t n = 0; n < SWEEPS && any; n++) {
+        if (n % 10 == 0) scale_impulses(w, &s, free);
+        sweep(w, &s, least, (n & 1) != 0);
+    }
+    if (any) scale_impulses(w, &s, free);
+    qpc_arena_rewind(&w->arena, mark);
+    return QPC_OK;
+}

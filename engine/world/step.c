@@ -237,6 +237,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
 
     double *v1 = w->dv_best;
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
+    qpc_still_stop(w, v1);
     if (cut != NULL) { // positions were shortened: what that changes of the energy is set apart
         if (t->exhausted) go_as_far(w, cut, v1);
         brake(w, t, cut, v1);
@@ -398,6 +399,14 @@ static bool may_be_divided(const qpc_world *w, int32_t depth) {
     return w->solver.budget <= 0 || 2 * (int64_t)qpc_step_budget_left(w) > w->solver.budget;
 }
 
+/// Bodies were found that cannot be stepped: the whole step is made again without them, so that the others go undivided what they can.
+static qpc_status give_up_part(qpc_world *w, const qpc_trial *t, qpc_arena_mark mark) {
+    qpc_trial_count(w, t);
+    qpc_arena_rewind(&w->arena, mark);
+    return QPC_OK;
+}
+
+/// Ends early, with nothing taken over, where w->still_found.
 static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qpc_error *err) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     saved_state saved;
@@ -407,6 +416,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
     st = qpc_press_attempt(w, &t, err);
+    if (st == QPC_OK && t.absurd && !t.exhausted && qpc_still_find_again(w)) return give_up_part(w, &t, mark);
     // Orders that contradicted before and still do, or that rows gave way to: smaller steps would not help.
     if (st == QPC_OK && !t.exhausted && (t.squeezed || (t.impact && (t.walls || lags(w)))))
         st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);
@@ -418,8 +428,8 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         w->report->halvings++;
         qpc_trial_count(w, &t);
         st = advance(w, 0.5 * h, left, depth + 1, err);
-        if (st == QPC_OK) st = keep_substate(w, w->time + (w->dt - left) + 0.5 * h, err);
-        if (st == QPC_OK) st = advance(w, 0.5 * h, left - 0.5 * h, depth + 1, err);
+        if (st == QPC_OK && !w->still_found) st = keep_substate(w, w->time + (w->dt - left) + 0.5 * h, err);
+        if (st == QPC_OK && !w->still_found) st = advance(w, 0.5 * h, left - 0.5 * h, depth + 1, err);
         qpc_arena_rewind(&w->arena, mark);
         return st;
     }
@@ -428,7 +438,11 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     if (st == QPC_OK && !t.exhausted && gains_at_the_bottom(w, &t)) st = qpc_trial_attempt_patiently(w, &t, err);
     if (st == QPC_OK && t.exhausted) st = qpc_step_wind_up(w, &t, err);
     else if (st == QPC_OK && gains_at_the_bottom(w, &t)) st = qpc_step_slow_down(w, &t, err);
-    else if (st == QPC_OK && t.absurd) qpc_step_stand_still(w, &t);
+    else if (st == QPC_OK && t.absurd) {
+        if (qpc_still_find(w, &t)) return give_up_part(w, &t, mark);
+        qpc_step_stand_still(w, &t);
+        w->all_stood = true;
+    }
     if (st == QPC_OK) {
         t.held_back = note_hold(w);
         st = t.impact ? commit_cut(w, &t, err) : commit(w, &t, NULL, err);
@@ -477,14 +491,47 @@ static void finish_report(qpc_world *w) {
     r->arena_bytes = (int64_t)w->arena.high_water;
 }
 
+static qpc_step_report empty_report(const qpc_world *w) {
+    return (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .restitution_scale = 1.0, .min_gap = w->solver.reach,
+                             .energy_step = -HUGE_VAL, .budget = w->solver.budget};
+}
+
+/// Of what was tried only the work counts: no half of it is a part of the motion.
+static void begin_again(qpc_world *w) {
+    qpc_step_report *r = w->report, spent = *r;
+    *r = empty_report(w);
+    r->qps = spent.qps;
+    r->solver_iterations = spent.solver_iterations;
+    r->set_changes = spent.set_changes;
+    r->factorizations = spent.factorizations;
+    r->solves = spent.solves;
+    r->fallbacks = spent.fallbacks;
+    r->newton = spent.newton;
+    r->passes = spent.passes;
+    r->ns_detect = spent.ns_detect;
+    r->ns_rows = spent.ns_rows;
+    r->ns_assemble = spent.ns_assemble;
+    r->ns_solve = spent.ns_solve;
+    r->ns_certify = spent.ns_certify;
+    w->conflict_info_count = 0;
+}
+
+static qpc_status advance_whole(qpc_world *w, qpc_error *err) {
+    w->still_found = w->all_stood = false;
+    w->substates.count = 0;
+    w->rub.missed = 0;
+    w->rub.contradicts = w->sys.guessed = false;
+    qpc_motion_begin_step(w);
+    return advance(w, w->dt, w->dt, 0, err);
+}
+
 qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err) {
     int64_t cpu = qpc_clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = qpc_clock_ns(CLOCK_MONOTONIC);
     uint64_t allocations = qpc_mem_thread_allocations();
     qpc_step_report unused;
     w->report = report != NULL ? report : &unused;
-    *w->report = (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .restitution_scale = 1.0, .min_gap = w->solver.reach, .energy_step = -HUGE_VAL};
+    *w->report = empty_report(w);
     w->conflict_info_count = 0;
-    w->report->budget = w->solver.budget;
     qpc_arena_reset(&w->arena);
     qpc_detector_counts_reset(w->detector);
 
@@ -492,14 +539,19 @@ qpc_status qpc_world_step(qpc_world *w, qpc_step_report *report, qpc_error *err)
     qpc_status st = qpc_rigid_widen(w, err);
     if (st == QPC_OK) st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
-    w->substates.count = 0;
-    w->rub.missed = 0;
-    w->rub.contradicts = w->sys.guessed = false;
-    qpc_motion_begin_step(w);
-    st = advance(w, w->dt, w->dt, 0, err);
+    qpc_still_begin(w);
+    st = advance_whole(w, err);
+    while (st == QPC_OK && w->still_found) {
+        restore_state(w, &saved);
+        w->near_valid = false;
+        begin_again(w);
+        st = advance_whole(w, err);
+    }
+    if (st == QPC_OK) st = qpc_step_find_forces(w, err);
     if (st == QPC_OK) st = publish_contacts(w, w->warm_h, err); // of the last part of the step
     if (st == QPC_OK) st = qpc_step_keep_given(w, err);
     if (st == QPC_OK) qpc_joints_publish(w, w->warm_h);
+    qpc_still_end(w, st == QPC_OK);
     if (st != QPC_OK) {
         restore_state(w, &saved);
         w->near_valid = false;

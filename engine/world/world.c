@@ -144,7 +144,7 @@ void qpc_world_destroy(qpc_world *w) {
                       w->b,           w->f,           w->Hu,          w->dv,          w->dv_try,      w->dv_best,
                       w->warm_key,    w->warm_lambda, w->contact_info, w->conflict_info, w->limit_on, w->giving, w->touched, w->lost,
                       w->proven,     w->spring_other, w->spring_place, w->pin_of,      w->pin_other, w->pin_block,
-                      w->laws,       w->mass_floor,  w->rigids,      w->pose,        w->pose1,     w->row_turn, w->arm};
+                      w->laws,       w->mass_floor,  w->rigids,      w->pose,        w->pose1,     w->row_turn, w->arm, w->still, w->stood_for};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) qpc_free(arrays[i]);
     qpc_sheets_fini(w);
     qpc_softs_fini(w);
@@ -512,7 +512,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = allocate(w, def, err)) != QPC_OK) return st;
     if ((st = keep_laws(w, def->materials, err)) != QPC_OK) return st;
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
-    if ((st = qpc_softs_make(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_still_make(w, err)) != QPC_OK || (st = qpc_softs_make(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_joints_make(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_loads_make(w, def, err)) != QPC_OK) return st;
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;
@@ -612,6 +612,10 @@ const qpc_contact_info *qpc_world_contacts(const qpc_world *w, int32_t *ret_coun
     *ret_count = w->contact_info_count;
     return w->contact_info;
 }
+
+qpc_still_reason qpc_world_still(const qpc_world *w, int32_t body) { return (qpc_still_reason)w->stuck[body]; }
+
+bool qpc_world_all_stood(const qpc_world *w) { return w->all_stood; }
 
 const qpc_conflict_info *qpc_world_conflicts(const qpc_world *w, int32_t *ret_count) {
     *ret_count = w->conflict_info_count;

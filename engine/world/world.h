@@ -152,6 +152,11 @@ struct qpc_world {
     qpc_rub rub;
     QPC_ARRAY(qpc_kept_friction) kept; // friction of the last solve, sorted by key
     qpc_linsys inertia;        // M, if something bounces
+    uint8_t *still, *stuck;    // (body_count) qpc_still_reason of bodies made to stand in this step, and in the one before (standstill.c)
+    int32_t *stood_for;        // (body_count) steps in a row that it was
+    bool still_found, still_retry; // a part of the step has found more of them; those of the step before are on trial
+    bool all_stood;            // in a part of the step
+    int32_t still_rounds;
     double *mass_floor;        // (3 block_count) what K is not less than, kg
     QPC_ARRAY(double) bounce;  // impulses of restitution in the last motion, by row, N s; empty: none
 
@@ -207,6 +212,11 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, co
                         double *ret_potential, double *ret_elastic);
 /// Chain the hash of the state after step w->step + 1 onto w->hash.
 uint64_t qpc_world_state_hash(qpc_world *w);
+
+// ---- standstill.c ----
+qpc_status qpc_still_make(qpc_world *w, qpc_error *err);
+/// Bodies that stand: x1 = x, v_frame = 0.
+void qpc_still_place(qpc_world *w);
 
 // ---- cause.c ----
 /// Append to the message of a step that ran out of the range of numbers which body does something in it that none can, if one does.

@@ -212,12 +212,37 @@ static void what_limits_store_out_of_budget_is_work_of_the_pins(void **state) {
     assert_true(exhausted > 10);
 }
 
+/// Three boxes on each other, in steps of three iterations: many end with the boxes made to stand, and have no multipliers of their
+/// own. The floor carries the weight all the same.
+static void boxes_that_stand_out_of_budget_weigh_what_they_weigh(void **state) {
+    (void)state;
+    simulation sim;
+    int exhausted = 0;
+    simulation_start(&sim, "{'dt': 0.005, 'solver': {'budget': 3}, 'bodies': ["
+                           "{'kind': 'static', 'mesh': {'generate': {'kind': 'sheet', 'width': 30, 'depth': 30}}},"
+#define BOX(y) "{'kind': 'rigid', 'mesh': {'generate': {'kind': 'box', 'width': 0.2, 'height': 0.2, 'depth': 0.2}}, 'density': 300, 'radius': 0.002, 'position': [0, " y ", 0]}"
+                           BOX("0.102") "," BOX("0.306") "," BOX("0.51") "]}");
+#undef BOX
+    for (int k = 0; k < 200; k++) {
+        simulation_step(&sim, 1);
+        int32_t count;
+        double force = 0;
+        const qpc_contact_info *c = qpc_world_contacts(sim.w.world, &count);
+        for (int32_t i = 0; i < count; i++) force += c[i].body[0] == 0 || c[i].body[1] == 0 ? c[i].force : 0;
+        if (k >= 150) assert_near(force, 3 * 0.008 * 300 * 9.81, 0.5);
+        exhausted += k >= 150 && sim.report.exhausted != 0 && sim.report.max_speed == 0;
+    }
+    assert_true(exhausted > 20);
+    simulation_end(&sim);
+}
+
 int main(int argc, char **argv) {
     full = argc > 1 && strcmp(argv[1], "full") == 0;
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_budget_is_never_exceeded),
                                        cmocka_unit_test(a_world_gets_over_a_small_budget),
                                        cmocka_unit_test(a_small_budget_does_not_freeze_a_world),
                                        cmocka_unit_test(what_limits_store_out_of_budget_is_work_of_the_pins),
+                                       cmocka_unit_test(boxes_that_stand_out_of_budget_weigh_what_they_weigh),
                                        cmocka_unit_test(a_run_under_a_budget_replays_exactly)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

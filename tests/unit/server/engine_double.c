@@ -139,6 +139,13 @@ const qpc_contact_info *qpc_world_contacts(const qpc_world *world, int32_t *ret_
     return &contact;
 }
 
+qpc_still_reason qpc_world_still(const qpc_world *world, int32_t body) { return world->step > 0 && body == 0 ? QPC_STILL_FAST : QPC_STILL_NOT; }
+
+bool qpc_world_all_stood(const qpc_world *world) {
+    (void)world;
+    return false;
+}
+
 const qpc_conflict_info *qpc_world_conflicts(const qpc_world *world, int32_t *ret_count) {
     static const qpc_conflict_info conflict = {.kind = QPC_CONFLICT_STRAIN_MAX, .body = {0, -1}, .feature = {5, -1}, .key = 11};
     *ret_count = world->step > 0 ? 1 : 0;
