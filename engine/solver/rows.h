@@ -16,6 +16,9 @@ typedef enum qpc_row_kind {
     QPC_ROW_FIXED,
     QPC_ROW_JOINT,
 } qpc_row_kind;
+static inline bool qpc_row_limits_strain(uint8_t kind) {
+    return kind == QPC_ROW_STRAIN_MAX || kind == QPC_ROW_STRAIN_MIN;
+}
 
 /// Growable arrays, kept over steps (no allocation after warm-up). What a qpc_qp borrows.
 typedef struct qpc_rows {

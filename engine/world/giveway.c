@@ -48,11 +48,11 @@ bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
     int32_t named = qpc_conflict_named(report);
     for (int32_t i = 0; i < named; i++) {
         int32_t row = report->conflict_row[i];
-        if (w->rows.kind[row] != QPC_ROW_STRAIN_MAX && w->rows.kind[row] != QPC_ROW_STRAIN_MIN) continue;
+        if (!qpc_row_limits_strain(w->rows.kind[row])) continue;
         any = let_go(w, qpc_world_body_of_spring(w, w->rows.source[row])) || any;
     }
     for (int32_t i = 0; i < w->rows.m && !any && named < report->conflict_count; i++) // not all are named
-        if (w->rows.kind[i] == QPC_ROW_STRAIN_MAX || w->rows.kind[i] == QPC_ROW_STRAIN_MIN)
+        if (qpc_row_limits_strain(w->rows.kind[i]))
             any = let_go(w, qpc_world_body_of_spring(w, w->rows.source[i])) || any;
     if (any) let_go_past(w, w->x); // a proof names one conflict; others that go on are not found one by one
     return any;
@@ -62,7 +62,7 @@ bool qpc_step_conflict_gives(qpc_world *w, const qpc_solver_report *report) {
 static bool let_go_loaded(qpc_world *w) {
     bool any = false;
     for (int32_t i = 0; i < w->rows.m; i++)
-        if (w->rows.kind[i] != QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0) any = let_go(w, qpc_world_body_of_spring(w, w->rows.source[i])) || any;
+        if (qpc_row_limits_strain(w->rows.kind[i]) && w->rows.lambda[i] > 0.0) any = let_go(w, qpc_world_body_of_spring(w, w->rows.source[i])) || any;
     return any;
 }
 

@@ -1,5 +1,5 @@
 /// Which body a node or spring is of, and bodies that are joined to groups. No state; any thread.
-#include "engine/world/world.h"
+#include "engine/world/joints.h"
 
 int32_t qpc_world_body_of_node(const qpc_world *w, int32_t node) {
     int32_t body = 0;
@@ -11,6 +11,11 @@ int32_t qpc_world_body_of_spring(const qpc_world *w, int32_t spring) {
     int32_t body = 0;
     while (spring < w->bodies[body].first_spring || spring >= w->bodies[body].first_spring + w->bodies[body].spring_count) body++;
     return body;
+}
+
+int32_t qpc_world_body_of_row(const qpc_world *w, int32_t row) {
+    int32_t source = w->rows.source[row];
+    return w->rows.kind[row] == QPC_ROW_JOINT ? qpc_joints_body(w, source) : qpc_world_body_of_spring(w, source);
 }
 
 int32_t qpc_group_of(int32_t *group, int32_t i) {

@@ -214,7 +214,7 @@ static bool stays(const press *p, int32_t body) { return p->drive[qpc_group_of(p
 static void let_go(qpc_world *w, press *p) {
     for (int32_t i = 0; i < w->rows.m; i++) {
         bool contact = w->rows.kind[i] == QPC_ROW_CONTACT;
-        int32_t spring_of = contact ? 0 : qpc_world_body_of_spring(w, w->rows.source[i]);
+        int32_t spring_of = contact ? 0 : qpc_world_body_of_row(w, i);
         const int32_t alone[2] = {spring_of, spring_of}, *side = contact ? w->held.data[w->rows.source[i]].surface : alone;
         if (!stays(p, side[0]) && !stays(p, side[1])) continue;
         int32_t rub = contact ? qpc_rub_of_row(&w->rub, i) : -1;

@@ -3,6 +3,7 @@
 /// Runs on the worker in the world.
 #include "engine/world/attempt.h"
 #include "engine/world/elastic.h"
+#include "engine/world/joints.h"
 
 #include <string.h>
 
@@ -74,13 +75,22 @@ static double energy_of(const qpc_world *w, const qpc_body *body, const double *
     return kinetic_of(w, body, v, dv, pose, &mass) + potential_of(w, body, x, pose);
 }
 
-/// of (bodies): free bodies joined by contact rows, by their lowest; -1: not free.
+/// of (bodies): free bodies joined by contact rows and joints, by their lowest; -1: not free.
 static void join_bodies(const qpc_world *w, int32_t *of) {
     for (int32_t i = 0; i < w->body_count; i++) of[i] = qpc_body_is_free(&w->bodies[i]) ? i : -1;
     for (int32_t i = 0; i < w->rows.m; i++) {
         if (w->rows.kind[i] != QPC_ROW_CONTACT) continue;
         const int32_t *side = w->held.data[w->rows.source[i]].surface;
         if (of[side[0]] >= 0 && of[side[1]] >= 0) qpc_group_join(of, side[0], side[1]);
+    }
+    for (int32_t i = 0; i < w->joint_count; i++) {
+        const qpc_joint *joint = &w->joints[i];
+        for (int32_t p = 0, first = -1; p < joint->count; p++) {
+            int32_t body = joint->body[p];
+            if (body < 0 || of[body] < 0) continue;
+            if (first >= 0) qpc_group_join(of, first, body);
+            else first = body;
+        }
     }
     for (int32_t i = 0; i < w->body_count; i++)
         if (of[i] >= 0) of[i] = qpc_group_of(of, i);
@@ -210,7 +220,7 @@ static void slow(qpc_world *w, const qpc_trial *t, groups *g, int32_t group) {
     for (int32_t i = 0; i < w->rows.m && stands; i++) {
         bool contact = w->rows.kind[i] == QPC_ROW_CONTACT;
         if (contact && !is_of(g, group, w->held.data[w->rows.source[i]].surface)) continue;
-        if (!contact && g->of[qpc_world_body_of_spring(w, w->rows.source[i])] != group) continue;
+        if (!contact && g->of[qpc_world_body_of_row(w, i)] != group) continue;
         int32_t rub = contact ? qpc_rub_of_row(&w->rub, i) : -1;
         w->rows.lambda[i] = 0.0;
         if (rub >= 0) w->rub.unmet = true;

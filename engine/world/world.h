@@ -326,6 +326,8 @@ bool qpc_motion_is_proven(const qpc_world *w);
 /// The body that a node, a spring is of; there must be one.
 int32_t qpc_world_body_of_node(const qpc_world *w, int32_t node);
 int32_t qpc_world_body_of_spring(const qpc_world *w, int32_t spring);
+/// Of a row that is no contact; of a joint the first that moves freely.
+int32_t qpc_world_body_of_row(const qpc_world *w, int32_t row);
 /// Groups of bodies: group[i] = i alone, else a body of its group with a lower number; a group is named by its lowest.
 int32_t qpc_group_of(int32_t *group, int32_t i);
 void qpc_group_join(int32_t *group, int32_t i, int32_t k);
