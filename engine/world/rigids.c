@@ -51,7 +51,8 @@ void qpc_rigid_place_end(qpc_world *w, int32_t rigid, double h, double scale, co
         return;
     }
     place_vertices(w, part, end, w->x1);
-    if (hold_vertices(w, body)) part->held = scale;
+    // Joints close gaps of round-off between points of theirs, which would be work on what does not move.
+    if (w->joint_count == 0 && hold_vertices(w, body)) part->held = scale;
 }
 
 void qpc_rigid_stop(const qpc_world *w, int32_t rigid, double *dv) {
