@@ -365,8 +365,10 @@ void qpc_recorder_step(qpc_recorder *recorder, const qpc_world *world,
     }
     char still[400];
     if (qpc_recordlist_still_text(world, still, sizeof still)) {
-        if (step > recorder->still_event + 100) qpc_recorder_event(recorder, step, "standstill", still);
-        if (step > recorder->still_event + 100) recorder->still_event = step;
+        if (step > recorder->still_event + 100) {
+            qpc_recorder_event(recorder, step, "standstill", still);
+            recorder->still_event = step;
+        }
     } else if (report->failsafe > 0 && step > recorder->failsafe_event + 100) {
         // Every one is in its row; the event points a reader to the first of a series.
         recorder->failsafe_event = step;

@@ -331,6 +331,13 @@ void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, const double *
     solve_by_cg(sys, rhs, guess, tolerance, most > 0 ? most : CG_MOST, x);
 }
 
+void qpc_linsys_solve_like_last(qpc_linsys *sys, const double *rhs, double tolerance, double *x) {
+    double sum = 0;
+    qpc_linsys_solve_roughly(sys, rhs, sys->guessed ? sys->free : NULL, tolerance, 0, x);
+    for (int32_t i = 0; i < sys->n; i++) sum += 0 * (sys->free[i] = x[i]);
+    sys->guessed = sum == 0; // all are finite
+}
+
 void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x) {
     int32_t w;
     if (!sys->factored && sys->blocks != NULL) {

@@ -37,7 +37,7 @@ typedef struct qpc_linsys {
     double *cg;                // with blocks: scratch of conjugate gradients
     double operations;         // sparse: floating-point operations of a factorisation
     double *least;             // (n) or NULL, the caller's: a diagonal D with K - D positive semidefinite (masses)
-    double *free;         // with blocks: (n) if `guessed` about K^-1 b of the QP before, where the next one starts; else NULL
+    double *free;         // with blocks: (n) if `guessed` about K^-1 b of the QP before, of qpc_linsys_solve_like_last(); else NULL
     double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
@@ -78,6 +78,8 @@ void qpc_linsys_solve(qpc_linsys *sys, const double *rhs, double *x);
 /// `most` steps go (0: 2,000).
 void qpc_linsys_solve_roughly(qpc_linsys *sys, const double *rhs, const double *guess, double tolerance, int32_t most,
                               double *x);
+/// x = K^-1 rhs roughly, with blocks and no factor: from what the last such call came to (sys->guessed), and where the next begins.
+void qpc_linsys_solve_like_last(qpc_linsys *sys, const double *rhs, double tolerance, double *x);
 /// y = K x, from K as stored, not from the factor.
 void qpc_linsys_multiply(const qpc_linsys *sys, const double *x, double *y);
 /// The same by blocks where there are any, which are made; x and y (n up to a multiple of 3).

@@ -179,17 +179,6 @@ static void set_weights(qpc_sheet *s, double R) {
     for (int32_t i = 0; i < s->qp->m; i++) s->blocks[i].R = R;
 }
 
-/// K^-1 b, which only S needs; mild: from that of the QP before in the step.
-static void make_free(qpc_sheet *s, const course *c) {
-    const qpc_qp *qp = s->qp;
-    qpc_linsys *sys = qp->sys;
-    qpc_linsys_solve_roughly(sys, qp->b, c->mild && sys->guessed ? sys->free : NULL, c->mild ? FREE_MILD : FREE_TOLERANCE, 0, s->free_dv);
-    if (!c->mild) return;
-    double sum = 0;
-    for (int32_t k = 0; k < qp->n; k++) sum += 0 * (sys->free[k] = s->free_dv[k]);
-    sys->guessed = sum == 0; // all are finite
-}
-
 static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const double *lambda, const double *beta, qpc_error *err) {
     const qpc_qp *qp = s->qp;
     qpc_linsys_prepare(qp->sys);
@@ -200,7 +189,9 @@ static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const dou
     if ((st = make_blocks(s, lambda, beta, err)) != QPC_OK) return st;
     if ((st = make_reach(s, c, err)) != QPC_OK) return st;
     if (!qpc_sheet_allocate_steps(s)) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    make_free(s, c);
+    // K^-1 b, which only S needs
+    if (c->mild) qpc_linsys_solve_like_last(qp->sys, qp->b, FREE_MILD, s->free_dv);
+    else qpc_linsys_solve_roughly(qp->sys, qp->b, NULL, FREE_TOLERANCE, 0, s->free_dv);
     for (int32_t i = 0; i < qp->m; i++) {
         memcpy(s->blocks[i].center, s->blocks[i].x, sizeof s->blocks[i].x);
         c->linear |= s->blocks[i].x[0] != 0;
@@ -421,11 +412,7 @@ static qpc_status close_in(qpc_sheet *s, course *c, int32_t most, int32_t *steps
     if (st != QPC_OK) return st;
     balance(s);
     (void)look(s, c);
-    for (int32_t i = 0; i < s->qp->m; i++) {
-        qpc_friction_block *b = s->blocks + i;
-        memcpy(b->center, b->x, sizeof b->x);
-        b->slide = qpc_sheet_slide(b);
-    }
+    qpc_sheet_center(s);
     c->least = c->reference = HUGE_VAL;
     c->damping = 1;
     c->linear = c->mild = false; // K has a factor now

@@ -52,9 +52,10 @@ qpc_status qpc_sheet_step(qpc_sheet *s, double target, bool whole, bool *ret_goo
 qpc_status qpc_sheet_factor(qpc_sheet *s, bool *ret_good, qpc_error *err);
 /// y = K x; both (3 nodes)
 static inline void qpc_sheet_multiply(const qpc_qp *qp, const double *x, double *y) {
-    if (qp->sys->blocks != NULL) qpc_blocks_multiply(qp->sys->blocks, x, y);
-    else qpc_linsys_multiply(qp->sys, x, y);
+    qpc_linsys_product(qp->sys, x, y);
 }
+/// x becomes the centre of all blocks, and g what it is there.
+void qpc_sheet_center(qpc_sheet *s);
 /// mu |y_T|
 double qpc_sheet_slide(const qpc_friction_block *b);
 /// Whole Newton steps that see g move, as long as they get on, down to an error of `goal`. *ret_gained: some did; else all is as it was

@@ -163,11 +163,7 @@ static qpc_status gmres(leap *l, bool *ret_good, qpc_error *err) {
 /// x becomes the centre and g what it is; what the next step is taken from, and how far off it is. HUGE_VAL: no matrix.
 static double center(qpc_sheet *s) {
     double sum = 0;
-    for (int32_t i = 0; i < s->qp->m; i++) {
-        qpc_friction_block *b = s->blocks + i;
-        memcpy(b->center, b->x, sizeof b->x);
-        b->slide = qpc_sheet_slide(b);
-    }
+    qpc_sheet_center(s);
     if (!qpc_sheet_linearise(s, false) || !isfinite(s->gradient)) return HUGE_VAL;
     for (int32_t i = 0; i < s->qp->m; i++) {
         const qpc_friction_block *b = s->blocks + i;

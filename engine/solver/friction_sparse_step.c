@@ -165,6 +165,14 @@ double qpc_sheet_slide(const qpc_friction_block *b) {
     return b->kind == QPC_BLOCK_CONTACT ? b->mu * qpc_friction_length(b->y[1], b->y[2]) : 0;
 }
 
+void qpc_sheet_center(qpc_sheet *s) {
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        qpc_friction_block *b = s->blocks + i;
+        memcpy(b->center, b->x, sizeof b->x);
+        b->slide = qpc_sheet_slide(b);
+    }
+}
+
 qpc_status qpc_sheet_step(qpc_sheet *s, double target, bool whole, bool *ret_good, qpc_error *err) {
     const qpc_qp *qp = s->qp;
     qpc_status st = direction(s, target, ret_good, err);

@@ -3,7 +3,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 // Without a factor: K^-1 b as a start, |r| in K^-1 as a measure.
 static const double FREE_TOLERANCE = 1e-2, STAT_TOLERANCE = 0.1, STAT_EXACT = 0.01;
@@ -17,14 +16,6 @@ static bool all_finite(const double *a, int64_t count) {
     double s = 0;
     for (int64_t i = 0; i < count; i++) s += 0 * a[i];
     return s == 0;
-}
-
-/// x = K^-1 b roughly, from that of the QP before: a step has several of one K and b, and steps are alike.
-static void solve_freely(const qpc_work *work, double *x) {
-    qpc_linsys *sys = work->qp->sys;
-    qpc_linsys_solve_roughly(sys, work->qp->b, sys->guessed ? sys->free : NULL, FREE_TOLERANCE, 0, x);
-    memcpy(sys->free, x, (size_t)sys->n * sizeof *x);
-    sys->guessed = all_finite(x, sys->n);
 }
 
 /// What K^-1 b tells: its norm, S, the rows that it misses; and the kt. Kx: scratch (n).
@@ -88,8 +79,8 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_opti
         if (!(d > 0 && isfinite(inverse[i])))
             return qpc_fail(err, QPC_ERR_NUMERIC, "K has diagonal %g at row %d", d, i);
     }
-    if (work->rough)
-        solve_freely(work, work->free_dv);
+    if (work->rough) // a step has several QPs of one K and b
+        qpc_linsys_solve_like_last(qp->sys, qp->b, FREE_TOLERANCE, work->free_dv);
     else
         qpc_linsys_solve(qp->sys, qp->b, work->free_dv);
     measure_free(work, inverse, Kx);

@@ -326,7 +326,7 @@ static qpc_status add_cuts(qpc_world *w, qpc_trial *t, int32_t *ret_added, qpc_e
 /// A strain limit carries a force: where rows leave no room it gives way first.
 static bool limits_hold(const qpc_world *w) {
     for (int32_t i = 0; i < w->rows.m && w->any_limit; i++)
-        if ((w->rows.kind[i] == QPC_ROW_STRAIN_MAX || w->rows.kind[i] == QPC_ROW_STRAIN_MIN) && w->rows.lambda[i] > 0.0) return true;
+        if (qpc_row_limits_strain(w->rows.kind[i]) && w->rows.lambda[i] > 0.0) return true;
     return false;
 }
 

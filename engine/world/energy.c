@@ -115,7 +115,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                     v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
             }
             if (opening > 0.0) t->work_pushed += lambda * opening;
-        } else if (rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) {
+        } else if (qpc_row_limits_strain(rows->kind[i])) {
             int32_t s = rows->source[i], end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
             qpc_vec3 n;
             qpc_spring_direction(w, s, w->x1, &n);
@@ -221,26 +221,30 @@ static double fastest_explained(const qpc_world *w, double h) {
     return fast;
 }
 
+static double node_speed(const qpc_world *w, int32_t node, const double *dv) {
+    return v3_norm(v3_add(v3_load(w->v + 3 * node), v3_load(dv + 3 * node)));
+}
+
+/// Of its fastest point.
+static double rigid_speed(const qpc_world *w, int32_t rigid, const double *dv) {
+    const qpc_rigid_state *now = &w->pose[rigid];
+    const double *change = dv + w->rigids[rigid].dof;
+    return qpc_rigid_speed(&w->rigids[rigid], v3_add(now->v, v3_load(change)), v3_add(now->w, v3_load(change + 3)));
+}
+
 static double fastest(const qpc_world *w, const double *dv) {
     double speed = 0.0;
-    for (int32_t i = 0; i < w->free_count; i++) speed = fmax(speed, v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(dv + 3 * i))));
-    for (int32_t i = 0; i < w->rigid_count; i++) {
-        const double *change = dv + w->rigids[i].dof;
-        speed = fmax(speed, qpc_rigid_speed(&w->rigids[i], v3_add(w->pose[i].v, v3_load(change)), v3_add(w->pose[i].w, v3_load(change + 3))));
-    }
+    for (int32_t i = 0; i < w->free_count; i++) speed = fmax(speed, node_speed(w, i, dv));
+    for (int32_t i = 0; i < w->rigid_count; i++) speed = fmax(speed, rigid_speed(w, i, dv));
     return speed;
 }
 
 bool qpc_trial_is_wild(const qpc_world *w, const qpc_trial *t, int32_t body_index) {
     const qpc_body *body = &w->bodies[body_index];
     double most = ABSURD_SPEED * fastest_explained(w, t->h);
-    if (body->motion == QPC_RIGID) {
-        const qpc_rigid_state *now = &w->pose[body->rigid];
-        const double *change = w->dv + w->rigids[body->rigid].dof;
-        return !(qpc_rigid_speed(&w->rigids[body->rigid], v3_add(now->v, v3_load(change)), v3_add(now->w, v3_load(change + 3))) <= most);
-    }
+    if (body->motion == QPC_RIGID) return !(rigid_speed(w, body->rigid, w->dv) <= most);
     for (int32_t i = body->first_node; i < body->first_node + body->node_count && body->motion == QPC_DYNAMIC; i++)
-        if (!(v3_norm(v3_add(v3_load(w->v + 3 * i), v3_load(w->dv + 3 * i))) <= most)) return true;
+        if (!(node_speed(w, i, w->dv) <= most)) return true;
     return false;
 }
 

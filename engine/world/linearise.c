@@ -292,7 +292,7 @@ bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest) {
         if (rows->kind[i] == QPC_ROW_CONTACT && level == 1) {
             const qpc_contact *c = &w->held.data[rows->source[i]];
             for (int k = 0; k < QPC_CONTACT_NODES; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
-        } else if ((rows->kind[i] == QPC_ROW_STRAIN_MAX || rows->kind[i] == QPC_ROW_STRAIN_MIN) && level == 2) {
+        } else if (qpc_row_limits_strain(rows->kind[i]) && level == 2) {
             double n[3] = {0.0, 0.0, 0.0}; // with the sign of the row
             int32_t node = w->spring_node[rows->source[i]], other = qpc_springs_other(&w->springs, rows->source[i]);
             for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) // +-n at either free end

@@ -43,9 +43,9 @@ qpc_status qpc_pressure_balance(qpc_world *w, double *dv, qpc_error *err);
 double qpc_pressure_work(const qpc_world *w, const qpc_load *load, double h);
 
 // ---- damping.c ----
-/// K += h beta H, b -= h beta H v, H at the start of the motion.
 /// QPC_ERR_INVALID where it is so much that steps of h could not be resolved.
 qpc_status qpc_damping_check(const qpc_world *w, const qpc_load *load, double h, const char *where, qpc_error *err);
+/// K += h beta H, b -= h beta H v, H at the start of the motion.
 void qpc_damping_linearise(qpc_world *w, const qpc_load *load, double h);
 /// h beta / 2 v1'H v1, J.
 double qpc_damping_potential(const qpc_world *w, const qpc_load *load, double h, const double *dv);
