@@ -41,4 +41,11 @@ typedef QPC_ARRAY(qpc_contact) qpc_contacts;
 /// Nodes of side i come first: how many.
 static inline int qpc_contact_split(const qpc_contact *c) { return c->kind == QPC_CONTACT_VT ? 1 : c->kind == QPC_CONTACT_EE ? 2 : 3; }
 
+/// Gap of a contact's own points along its normal at x (nodes x 3): n . sum w x - offset, m.
+static inline double qpc_contact_gap_at(const qpc_contact *c, const double *x) {
+    qpc_vec3 d = v3(0.0, 0.0, 0.0);
+    for (int k = 0; k < QPC_CONTACT_NODES; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * (int64_t)c->node[k]));
+    return v3_dot(c->n, d) - c->offset;
+}
+
 #endif

@@ -153,6 +153,11 @@ static void follow(const qpc_implicit_motion *m, qpc_vec3 p, qpc_vec3 way, doubl
     *rate = in_axes(&m->start, dr);
 }
 
+qpc_vec3 qpc_implicit_at_end(const qpc_implicit_motion *m, qpc_vec3 d) {
+    qpc_vec3 world = qpc_implicit_to_world(&m->start, d);
+    return m->turn > 0 ? turned(world, m->axis, m->turn) : world;
+}
+
 // ---- over a motion ----
 
 /// Least t > 0 with d + g t - A/2 t^2 = 0 for d >= 0; infinite if there is none.
@@ -198,7 +203,5 @@ bool qpc_implicit_hits(const qpc_implicit *shape, const qpc_implicit_motion *m, 
         t += step;
     }
     ret->toi = t;
-    qpc_vec3 n = qpc_implicit_to_world(&m->start, ret->near.n);
-    ret->n = m->turn > 0 ? turned(n, m->axis, t * m->turn) : n;
     return true;
 }

@@ -1,5 +1,5 @@
 /// Obstacles by a function: the signed distance phi of a point to a plane, sphere, capsule, box or cylinder, in the frame of
-/// the obstacle, and what of it is needed for detection (docs/theory-obstacles.md, TO1 to TO7).
+/// the obstacle, and what of it is needed for detection (docs/theory-obstacles.md, TO1 to TO8).
 ///
 /// All five are convex, so phi is convex and 1-Lipschitz: phi(z) >= phi(y) + g.(z - y) for a (sub)gradient g at y. Everything
 /// here rests on that inequality. No state, any thread.
@@ -47,6 +47,7 @@ typedef struct qpc_implicit_motion {
     double turn;          // rad
 } qpc_implicit_motion;
 qpc_implicit_motion qpc_implicit_motion_of(const double *x0, const double *x1);
+qpc_vec3 qpc_implicit_at_end(const qpc_implicit_motion *m, qpc_vec3 direction); // of the frame, in space, at the end of the motion
 
 // ---- implicit_closest.c ----
 enum { QPC_IMPLICIT_CORNERS = 8 };
@@ -71,7 +72,6 @@ typedef struct qpc_implicit_hit {
     bool at_start;        // it started nearer than s
     bool uncertain;       // 100 iterations did not decide
     qpc_implicit_nearest near; // there, in the frame of that time
-    qpc_vec3 n;           // in space
 } qpc_implicit_hit;
 /// One to three points that go straight from x0 to x1 (space), their segment or triangle between them: does it come to phi = s while the frame moves?
 /// One that starts nearer than s is tested at 0.9 of where it starts. False: phi > s all the way, rounding included; true: toi is no

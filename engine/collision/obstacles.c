@@ -267,13 +267,27 @@ static bool is_hit_by_part(const task *t, const qpc_implicit_nearest *near, cons
     return qpc_implicit_hits(&t->part->shape, &t->motion, points, from, to, s, most, &hit);
 }
 
+/// Where the obstacle turns the tangent plane of a hit is another one at the end, which rows are about, and what goes along an edge is
+/// over another point of it by then: the nearest point at the end, if it is too near, and outside, on the side that it started on (TO8).
+static bool nearest_at_end(const task *t, const particles *p, int count, int32_t feature, const qpc_vec3 *p1, double s, qpc_contact *ret) {
+    qpc_implicit_frame end = qpc_implicit_frame_of(t->x1 + 3 * (int64_t)t->part->first_node);
+    qpc_vec3 local[3] = {{0, 0, 0}};
+    for (int k = 0; k < count; k++) local[k] = qpc_implicit_to_local(&end, p1[k]);
+    qpc_implicit_nearest near = qpc_implicit_closest(&t->part->shape, count, local);
+    if (near.phi >= s || near.phi <= -(p->radius + t->part->radius)) return false;
+    *ret = contact_of(t, p, count, feature, &near, qpc_implicit_to_world(&end, near.n));
+    return qpc_contact_gap_at(ret, t->x0) > 0;
+}
+
 static bool take_hit(void *user, const task *t, const particles *p, int count, int32_t feature, const qpc_vec3 *p0, const qpc_vec3 *p1) {
     double separation = p->radius + t->part->radius, s = t->factor * separation, most = TOLERANCE * separation;
     qpc_implicit_hit hit;
     (void)user;
     if (!qpc_implicit_hits(&t->part->shape, &t->motion, count, p0, p1, s, most, &hit)) return true;
     if (count == 3 && is_hit_by_part(t, &hit.near, p0, p1, s, most)) return true;
-    qpc_contact c = contact_of(t, p, count, feature, &hit.near, hit.n);
+    qpc_contact c;
+    if (!(t->motion.turn > 0) || !nearest_at_end(t, p, count, feature, p1, s, &c))
+        c = contact_of(t, p, count, feature, &hit.near, qpc_implicit_at_end(&t->motion, hit.near.n));
     c.toi = hit.toi;
     c.flags = (uint8_t)((hit.at_start ? QPC_CONTACT_AT_START : 0) | (hit.uncertain ? QPC_CONTACT_UNCERTAIN : 0));
     t->det->counts.hits++;

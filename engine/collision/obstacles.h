@@ -9,7 +9,7 @@
 qpc_status qpc_obstacles_init(qpc_detector *det, const qpc_surface *surfaces, int32_t count, qpc_error *err);
 /// Contacts within reach of their separation at x, appended to det->raw.
 qpc_status qpc_obstacles_proximity(qpc_detector *det, const double *x, double reach, qpc_error *err);
-/// Hits of x0 -> x1 at factor of the separation, appended to det->raw.
+/// Hits of x0 -> x1 at factor of the separation, appended to det->raw; their planes are those at the end of the motion (TO8).
 qpc_status qpc_obstacles_motion(qpc_detector *det, const double *x0, const double *x1, double factor, qpc_error *err);
 /// Lowers *best to the smallest phi over separation at x.
 void qpc_obstacles_gap(qpc_detector *det, const double *x, double *best);

@@ -415,9 +415,11 @@ static qpc_status accept(qpc_world *w, qpc_trial *t, bool clean, qpc_error *err)
     qpc_status st = QPC_OK;
     if (!clean) st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
     if (st == QPC_OK && w->probe.count == 0 && !t->absurd && t->relaxed) st = accept_relaxed(w, t, err);
+    t->impact = t->impact || w->probe.count > 0;
+    double gap = QPC_PASS_FACTOR;
+    if (st == QPC_OK && !t->impact && !t->relaxed) st = qpc_motion_find_end(w, &gap, &t->tight, err);
     qpc_lap(&since, &w->report->ns_detect);
     if (st != QPC_OK) return st;
-    t->impact = t->impact || w->probe.count > 0;
     if (t->squeezed && !t->impact) st = qpc_motion_test(w, QPC_PASS_FACTOR, NULL, err); // what it is squeezed by
     return st;
 }

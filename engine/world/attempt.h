@@ -53,6 +53,7 @@ typedef struct qpc_trial {
     bool squeezed;                  // what hits added contradicts again after rows gave way
     bool relaxed, stalled, limited; // outcome of its last QP
     bool impact;                    // something would come closer than the acceptance distance
+    bool tight;                     // not that, but it ends nearer than passes let be: smaller steps may do better
     bool absurd;                    // or the answer makes no sense
     bool broken;                    // an engine ran into infinity: everything stands still instead
     bool runaway;                   // that was so before the motion was slowed down
@@ -114,8 +115,6 @@ void qpc_step_assemble_forces(qpc_world *w, double h, const double *x, const dou
 qpc_row_frame qpc_step_frame(const qpc_world *w, double h);
 /// Length of a spring at x and its unit direction from the second node to the first.
 double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x, qpc_vec3 *ret_n);
-/// n . sum w x - offset of a contact's own points, m.
-double qpc_contact_gap_at(const qpc_contact *c, const double *x);
 /// Rows of one spring's limit with direction n; of all springs near a limit at x, or with a cut. In a
 /// gentle try no row, of any kind, asks for more than the present length or gap.
 qpc_status qpc_step_add_strain_row(qpc_world *w, const qpc_trial *t, int32_t spring, qpc_vec3 n, bool maximum,

@@ -226,13 +226,6 @@ static qpc_status hold(qpc_world *w, const qpc_contact *contact, qpc_error *err)
     return QPC_OK;
 }
 
-/// Gap of a contact's own points along its normal at x: n . sum w x - offset, m.
-double qpc_contact_gap_at(const qpc_contact *c, const double *x) {
-    qpc_vec3 d = v3(0.0, 0.0, 0.0);
-    for (int k = 0; k < QPC_CONTACT_NODES; k++) d = v3_madd(d, c->weight[k], v3_load(x + 3 * c->node[k]));
-    return v3_dot(c->n, d) - c->offset;
-}
-
 /// Merge what was re-detected at the latest iterate (probe) into what this attempt has re-detected so
 /// far. Rows are never dropped between iterates, only renewed, so that the iteration cannot flip
 /// between neighbouring features for ever. Both lists are sorted by key.

@@ -68,6 +68,16 @@ qpc_status qpc_motion_find_squeezed(qpc_world *w, double factor, qpc_error *err)
     return QPC_OK;
 }
 
+qpc_status qpc_motion_find_end(qpc_world *w, double *gap, bool *ret_nearer, qpc_error *err) {
+    qpc_status st = qpc_detect_gap_within(w->detector, w->x1, *gap, gap, err);
+    *ret_nearer = false;
+    if (st != QPC_OK || !(*gap < QPC_PASS_FACTOR)) return st;
+    double before = QPC_PASS_FACTOR;
+    st = qpc_detect_gap_within(w->detector, w->x, before, &before, err);
+    *ret_nearer = *gap < before * (1.0 - CLOSER);
+    return st;
+}
+
 qpc_status qpc_motion_test_strictly(qpc_world *w, qpc_error *err) {
     qpc_status st = qpc_motion_test(w, QPC_ACCEPT_FACTOR, NULL, err);
     return st != QPC_OK || w->probe.count > 0 ? st : qpc_motion_find_squeezed(w, QPC_ACCEPT_FACTOR, err);

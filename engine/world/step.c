@@ -257,6 +257,12 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
         if (!isfinite(w->x1[i])) return qpc_fail(err, QPC_ERR_NUMERIC, "position of node %d is not finite", i / 3);
     if (!qpc_motion_is_proven(w)) w->report->proven = 0;
     w->report->toi_margin = fmin(w->report->toi_margin, t->near);
+    qpc_lap(&since, &w->report->ns_certify);
+    double gap = w->solver.reach;
+    bool nearer;
+    if ((st = qpc_motion_find_end(w, &gap, &nearer, err)) != QPC_OK) return st;
+    qpc_lap(&since, &w->report->ns_detect);
+    w->near_valid = false; // who needs the contacts here asks for them
     qpc_lost_keep(w);
     w->proof = false; // of the motion from an x that is past
     qpc_motion_commit(w, t->h, cut);
@@ -275,10 +281,6 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     for (int32_t i = 0; i < 3 * w->pin_count; i++) w->reactions[i] /= t->h;
     qpc_lap(&since, &w->report->ns_certify);
 
-    double gap = w->solver.reach;
-    w->near_valid = false; // who needs the contacts here asks for them
-    st = qpc_detect_gap_within(w->detector, w->x, gap, &gap, err);
-    qpc_lap(&since, &w->report->ns_detect);
     qpc_step_report *r = w->report;
     r->kinetic = t->kinetic;
     r->potential = t->potential;
@@ -297,6 +299,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
         worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (!(certificate.stat <= QPC_STAT_TOLERANCE)) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
+    if (nearer) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);
     if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);
@@ -423,7 +426,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     // An unsolved QP that gains energy: the same.
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && t.pushes && qpc_trial_gains(w, &t) && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    if (st == QPC_OK && (t.impact || t.swerves || t.too_long || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
+    if (st == QPC_OK && (t.impact || t.tight || t.swerves || t.too_long || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
         qpc_trial_count(w, &t);

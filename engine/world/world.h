@@ -316,6 +316,8 @@ bool qpc_rigid_is_beside(const qpc_world *w, const qpc_contact *hit);
 qpc_status qpc_motion_test(qpc_world *w, double factor, double *ret_toi, qpc_error *err);
 /// Pairs within factor * separation that come closer in the motion and were that near before, into w->probe (time 0).
 qpc_status qpc_motion_find_squeezed(qpc_world *w, double factor, qpc_error *err);
+/// The least distance over separation at x1, if it is less than *gap. *ret_nearer: it is below the pass distance, and below the least at x.
+qpc_status qpc_motion_find_end(qpc_world *w, double *gap, bool *ret_nearer, qpc_error *err);
 /// qpc_motion_test at the acceptance distance; if nothing is hit, pairs that are closer than that and come closer still are hits, too
 /// (time 0). Steps out of budget could squeeze them by a tenth each.
 qpc_status qpc_motion_test_strictly(qpc_world *w, qpc_error *err);
