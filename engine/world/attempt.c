@@ -36,6 +36,7 @@ enum {
 /// Newton corrections of an attempt. Limits that give way are springs a hundred times as stiff that begin at their length: one
 /// linear solve steps far over that, and what it stores comes back as speed. So does what the first QP does not know of (T45).
 static int32_t corrections(const qpc_world *w, const qpc_trial *t) {
+    if (t->downhill) return 0;
     if (t->patient) return PATIENT_NEWTON;
     int32_t least = t->rough || t->gaining || t->divided ? NEEDED_NEWTON : w->springs.giving != NULL ? GIVING_NEWTON : 0;
     return w->solver.newton < least ? least : w->solver.newton;
@@ -493,7 +494,7 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 /// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
 static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .watched = t->watched, .divided = t->divided,
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .downhill = t->downhill, .watched = t->watched, .divided = t->divided,
                      .divisible = t->divisible, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
@@ -513,6 +514,11 @@ qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *er
     t->patient = true;
     qpc_status st = restart(w, t, false, false, err);
     return st == QPC_OK && t->contradiction ? qpc_trial_attempt_cautiously(w, t, false, err) : st;
+}
+
+qpc_status qpc_trial_attempt_downhill(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    t->downhill = true;
+    return qpc_trial_attempt_cautiously(w, t, false, err);
 }
 
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {
