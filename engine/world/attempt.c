@@ -196,11 +196,12 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     return st;
 }
 
-/// Corrections that do not settle (change: the last one's, over its tolerance). Where the first QP told little, all are waited for:
-/// most do (a box that falls on a cable).
+/// Corrections that do not settle (change: the last one's, over its tolerance). Where the first QP told little, or energy was
+/// gained, all are waited for: most do (a box that falls on a cable).
 static bool is_too_long(const qpc_world *w, const qpc_trial *t, double change) {
-    if (!t->divisible || t->exhausted) return false;
-    return change > 1.0 && ((t->lost && t->newton >= LOST_NEWTON) || (t->overshoots && t->newton >= corrections(w, t)));
+    if (!t->divisible || t->exhausted || change <= 1.0) return false;
+    bool astray = t->overshoots || t->rough || t->gaining;
+    return (t->lost && t->newton >= LOST_NEWTON) || (astray && t->newton >= corrections(w, t));
 }
 
 /// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles. Where rows

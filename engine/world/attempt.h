@@ -143,6 +143,7 @@ void qpc_lost_start(qpc_world *w);
 /// Whether more than a few of the nodes that were pushed before have no contact in w->probe.
 bool qpc_lost_look(qpc_world *w);
 /// Compare the first answer of a motion, placed in x1, with the prediction that it was linearised at (T45): t->overshoots, t->rough.
+/// w->lost is scratch.
 void qpc_lost_compare(const qpc_world *w, qpc_trial *t);
 
 // ---- friction.c ----
