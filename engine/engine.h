@@ -71,7 +71,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, step, "1", "number of the step, from 1")                                                  \
     X(R, time, "s", "simulated time at its end")                                                   \
     X(I, hash, "1", "state hash after the step (the 64 bits as a signed integer)")                 \
-    X(I, outcome, "1", "0 optimal, 1 iteration limit (rows, friction or stationarity not to their tolerance, the last 1e-6), 2 relaxed, 3 stalled, 4 fail-safe") \
+    X(I, outcome, "1", "0 optimal, 1 iteration limit (rows, friction or stationarity not to their tolerance, the last 1e-6; or a pair ends nearer than 0.95 of its thickness, and than any was before), 2 relaxed, 3 stalled, 4 fail-safe") \
     X(I, engine, "1", "solver that gave the answer: 1 augmented-lagrangian, 2 active-set, 3 augmented-cg, 4 projected, 5 interior-point, 6 lcp-impulse, 15 position-based; with friction that was met: 16 exact over bands, 17 exact over a sparse K, 18 exact by dense matrices, 19 staggered") \
     X(I, passes, "1", "collision passes (detect and solve again), the first solve not counted")    \
     X(I, newton, "1", "extra Newton iterations with re-detected rows")                             \
