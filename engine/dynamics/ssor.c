@@ -249,8 +249,9 @@ const qpc_ssor_kernels *qpc_ssor_kernels_of(int32_t set) {
 double qpc_ssor_start(qpc_ssor *s, const double *rhs) {
     const qpc_blocks *K = s->K;
     double largest = 0;
-    for (int32_t i = 0; i < 3 * K->count; i++) {
-        double size = fabs(rhs[i]) * K->scale[i / 3];
+    for (int32_t i = 0; i < K->count; i++) {
+        double a = fabs(rhs[3 * i]), b = fabs(rhs[3 * i + 1]), c = fabs(rhs[3 * i + 2]);
+        double size = (a < b ? (b < c ? c : b) : (a < c ? c : a)) * K->scale[i] + 0 * (a + b + c); // NaN stays
         if (!(size <= largest)) largest = size;
     }
     if (!isfinite(largest)) return largest;

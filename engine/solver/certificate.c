@@ -38,22 +38,28 @@ static inline double diagonal(const qpc_linsys *K, int32_t i) {
 static void sparse_product(const qpc_linsys *K, const double *x, double *y) {
     for (int32_t i = 0; i < K->n; i++) y[i] = 0;
     for (int32_t j = 0; j < K->n; j++) {
-        y[j] += diagonal(K, j) * x[j];
+        double sum = diagonal(K, j) * x[j], xj = x[j];
         for (int32_t k = K->start[j] + 1; k < K->start[j + 1]; k++) {
-            y[K->row[k]] += K->value[k] * x[j];
-            y[j] += K->value[k] * x[K->row[k]];
+            double v = K->value[k];
+            int32_t i = K->row[k];
+            y[i] += v * xj;
+            sum += v * x[i];
         }
+        y[j] += sum;
     }
 }
 
 static void sparse_product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
     for (int32_t i = 0; i < K->n; i++) y[i] = (pair){0, 0};
     for (int32_t j = 0; j < K->n; j++) {
-        y[j] += diagonal(K, j) * x[j];
+        pair sum = diagonal(K, j) * x[j], xj = x[j];
         for (int32_t k = K->start[j] + 1; k < K->start[j + 1]; k++) {
-            y[K->row[k]] += K->value[k] * x[j];
-            y[j] += K->value[k] * x[K->row[k]];
+            double v = K->value[k];
+            int32_t i = K->row[k];
+            y[i] += v * xj;
+            sum += v * x[i];
         }
+        y[j] += sum;
     }
 }
 
