@@ -36,6 +36,7 @@ enum {
 /// Newton corrections of an attempt. Limits that give way are springs a hundred times as stiff that begin at their length: one
 /// linear solve steps far over that, and what it stores comes back as speed. So does what the first QP does not know of (T45).
 static int32_t corrections(const qpc_world *w, const qpc_trial *t) {
+    if (t->downhill) return 0;
     if (t->patient) return PATIENT_NEWTON;
     int32_t least = t->rough || t->gaining || t->divided ? NEEDED_NEWTON : w->springs.giving != NULL ? GIVING_NEWTON : 0;
     return w->solver.newton < least ? least : w->solver.newton;
@@ -195,11 +196,12 @@ static qpc_status predict(qpc_world *w, qpc_trial *t, qpc_error *err) {
     return st;
 }
 
-/// Corrections that do not settle (change: the last one's, over its tolerance). Where the first QP told little, all are waited for:
-/// most do (a box that falls on a cable).
+/// Corrections that do not settle (change: the last one's, over its tolerance). Where the first QP told little, or energy was
+/// gained, all are waited for: most do (a box that falls on a cable).
 static bool is_too_long(const qpc_world *w, const qpc_trial *t, double change) {
-    if (!t->divisible || t->exhausted) return false;
-    return change > 1.0 && ((t->lost && t->newton >= LOST_NEWTON) || (t->overshoots && t->newton >= corrections(w, t)));
+    if (!t->divisible || t->exhausted || change <= 1.0) return false;
+    bool astray = t->overshoots || t->rough || t->gaining;
+    return (t->lost && t->newton >= LOST_NEWTON) || (astray && t->newton >= corrections(w, t));
 }
 
 /// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles. Where rows
@@ -493,7 +495,7 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t) {
 /// Anew, bold or cautious. An attempt that found that limits have to give way is no answer: the next one is.
 static qpc_status restart(qpc_world *w, qpc_trial *t, bool cautious, bool gentle, qpc_error *err) {
     qpc_trial_count(w, t);
-    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .watched = t->watched, .divided = t->divided,
+    *t = (qpc_trial){.h = t->h, .left = t->left, .pressing = t->pressing, .patient = t->patient, .downhill = t->downhill, .watched = t->watched, .divided = t->divided,
                      .divisible = t->divisible, .cautious = cautious, .gentle = gentle};
     return try_motion(w, t, err);
 }
@@ -513,6 +515,11 @@ qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *er
     t->patient = true;
     qpc_status st = restart(w, t, false, false, err);
     return st == QPC_OK && t->contradiction ? qpc_trial_attempt_cautiously(w, t, false, err) : st;
+}
+
+qpc_status qpc_trial_attempt_downhill(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    t->downhill = true;
+    return qpc_trial_attempt_cautiously(w, t, false, err);
 }
 
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err) {

@@ -61,6 +61,7 @@ typedef struct qpc_trial {
     double excess;                  // energy test: max of both figures over the scale
     bool pushes;                    // pushing out does more than it may: energy is gained
     bool patient;                   // Newton goes on until energy holds, whatever the scene says
+    bool downhill;                  // no corrections: the first QP at x, whose answer points where energy falls
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
     double energy_bound;            // S of the test, without driven work
     double energy_scale, energy_step, energy_drift; // what is reported, with it
@@ -142,6 +143,7 @@ void qpc_lost_start(qpc_world *w);
 /// Whether more than a few of the nodes that were pushed before have no contact in w->probe.
 bool qpc_lost_look(qpc_world *w);
 /// Compare the first answer of a motion, placed in x1, with the prediction that it was linearised at (T45): t->overshoots, t->rough.
+/// w->lost is scratch.
 void qpc_lost_compare(const qpc_world *w, qpc_trial *t);
 
 // ---- friction.c ----
@@ -256,6 +258,8 @@ qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err);
 /// Bold, and patient: for a motion that gains energy and is not to be made in smaller parts.
 qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *err);
+/// Cautious, without corrections: where these do not settle, a small enough part of this motion gains nothing (T45).
+qpc_status qpc_trial_attempt_downhill(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Every row again where the motion is by now: those of rigid bodies are good for poses near the one they were made at only.
 qpc_status qpc_step_renew_rows(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Work that goes into a body.

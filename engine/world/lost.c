@@ -16,24 +16,33 @@ static const double FAR = 3.0;  // what the prediction has more than that, led n
 static const double MUCH = 2.0; // or so much that corrections are needed
 static const double OFF = 0.1;  // as they are for so much in the answer that the QP does not know of
 
-/// Mark the free nodes that a contact acts on.
-static void mark(qpc_world *w, const qpc_contact *c) {
+/// Mark the free nodes that a contact acts on; whether there are any.
+static bool mark(const qpc_world *w, const qpc_contact *c, uint8_t *nodes) {
+    bool any = false;
     for (int k = 0; k < 4; k++) {
         if (c->weight[k] == 0.0 || c->node[k] >= w->free_count) continue;
-        w->touched[c->node[k]] = 1;
-        w->any_touched = true;
+        nodes[c->node[k]] = 1;
+        any = true;
     }
+    return any;
+}
+
+/// The same of all that pushes in the answer at hand.
+static bool mark_pushed(const qpc_world *w, uint8_t *nodes) {
+    bool any = false;
+    for (int32_t i = 0; i < w->rows.m; i++)
+        if (w->rows.kind[i] == QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0)
+            any = mark(w, &w->held.data[w->rows.source[i]], nodes) || any;
+    return any;
 }
 
 void qpc_lost_keep(qpc_world *w) {
     memset(w->touched, 0, (size_t)w->free_count);
-    w->any_touched = false;
-    for (int32_t i = 0; i < w->rows.m; i++)
-        if (w->rows.kind[i] == QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0) mark(w, &w->held.data[w->rows.source[i]]);
+    w->any_touched = mark_pushed(w, w->touched);
 }
 
 void qpc_lost_start(qpc_world *w) {
-    for (int32_t i = 0; i < w->near.count; i++) mark(w, &w->near.data[i]);
+    for (int32_t i = 0; i < w->near.count; i++) w->any_touched = mark(w, &w->near.data[i], w->touched) || w->any_touched;
 }
 
 bool qpc_lost_look(qpc_world *w) {
@@ -74,11 +83,13 @@ static void add_tensions(const qpc_world *w, double h, int32_t spring, tensions 
 
 void qpc_lost_compare(const qpc_world *w, qpc_trial *t) {
     tensions sum = {0};
-    if (!w->any_touched) return;
+    uint8_t *pushed = w->lost;
+    memcpy(pushed, w->touched, (size_t)w->free_count);
+    if (!mark_pushed(w, pushed) && !w->any_touched) return;
     for (int32_t b = 0; b < w->body_count; b++) {
         const qpc_body *body = &w->bodies[b];
         for (int32_t s = body->first_spring; s < body->first_spring + body->stretch_count; s++)
-            if (w->touched[w->spring_node[s]] && w->touched[qpc_springs_other(&w->springs, s)]) add_tensions(w, t->h, s, &sum);
+            if (pushed[w->spring_node[s]] && pushed[qpc_springs_other(&w->springs, s)]) add_tensions(w, t->h, s, &sum);
     }
     double there = fmax(sum.after, sum.before);
     t->overshoots = sum.predicted > FAR * there;

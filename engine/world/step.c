@@ -436,6 +436,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.cautious && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, false, err);
     if (st == QPC_OK && (t.impact || t.doubtful) && !t.exhausted) st = attempt_held_back(w, &t, false, err);
     if (st == QPC_OK && !t.exhausted && gains_at_the_bottom(w, &t)) st = qpc_trial_attempt_patiently(w, &t, err);
+    if (st == QPC_OK && !t.exhausted && gains_at_the_bottom(w, &t)) st = qpc_trial_attempt_downhill(w, &t, err);
     if (st == QPC_OK && t.exhausted) st = qpc_step_wind_up(w, &t, err);
     else if (st == QPC_OK && gains_at_the_bottom(w, &t)) st = qpc_step_slow_down(w, &t, err);
     else if (st == QPC_OK && t.absurd) {

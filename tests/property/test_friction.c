@@ -235,6 +235,22 @@ static void a_capstan_holds_up_to_its_ratio(void **state) {
     }
 }
 
+/// A cable of next to no mass, drawn by far more than friction holds, is off the drum within a step: nothing resolves that, but stand it
+/// may not.
+static void a_light_cable_that_is_torn_off_a_drum_goes(void **state) {
+    (void)state;
+    const double T1 = 10000;
+    simulation sim;
+    start_capstan_at(&sim, 0.01, 0, 0.25, 0.001, 1e3 * T1, 0.3, 1e-3, 1e-3, 1e-3, 0);
+    for (int k = 1; k <= 24; k++) {
+        pull(&sim, k <= 8 ? 1000 : 1000 + (T1 - 1000) * fmin(1, (k - 8) / 8.0), 1000);
+        simulation_step(&sim, 1);
+        assert_true(sim.report.proven == 1 && sim.report.energy_step < 1e-6);
+    }
+    if (!(simulation_x(&sim, 0)[1] < -1)) fail_msg("the end is at %g m", simulation_x(&sim, 0)[1]);
+    simulation_end(&sim);
+}
+
 /// Two masses over the cylinder, m1 = 5 kg slips down: a = (m1 - m2 e) g / (m1 + m2 e).
 static void a_capstan_slips_at_its_ratio(void **state) {
     (void)state;
@@ -280,21 +296,21 @@ static void a_capstan_that_runs_slips_at_its_ratio(void **state) {
     }
 }
 
-/// The same where a lift within the reach of contacts stretches the cable by a hundred times what it carries, and by single
-/// linearisations: T45.
+/// The same where a lift within the reach of contacts stretches the cable by a hundred times what it carries, by single
+/// linearisations, and where the corrections of those do not settle: T45.
 static void a_stiff_cable_that_runs_slips_at_its_ratio(void **state) {
     (void)state;
     const struct {
-        double speed, drum, r, ea;
+        double speed, drum, r, ea, dt, mu, mass, m1, m2;
         int newton, steps;
-    } cases[] = {{5, 0.5, 0.005, 2e6, 10, 20}, {5, 0.25, 0.005, 2e5, 0, 10}, {1, 0.1, 0.002, 1e5, 0, 14}};
-    const double ratio = exp(0.3 * acos(-1.0)), a = (10 - ratio) / (10 + ratio) * 10;
-    for (int i = 0; i < 3; i++) {
+    } cases[] = {{5, 0.5, 0.005, 2e6, 0.005, 0.3, 1e-5, 10, 1, 10, 20}, {5, 0.25, 0.005, 2e5, 0.005, 0.3, 1e-5, 10, 1, 0, 10},
+                 {1, 0.1, 0.002, 1e5, 0.005, 0.3, 1e-5, 10, 1, 0, 14},  {4.3, 0.4, 0.005, 2e5, 0.01, 0, 2e-4, 2.82, 2.73, 0, 10}};
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
         simulation sim;
         char control[64];
-        double tensions = 0;
+        double tensions = 0, ratio = exp(cases[i].mu * acos(-1.0)), m1 = cases[i].m1, m2 = cases[i].m2, a = (m1 - m2 * ratio) / (m1 + m2 * ratio) * 10;
         int32_t count;
-        start_capstan_at(&sim, 0.005, cases[i].speed, cases[i].drum, cases[i].r, cases[i].ea, 0.3, 1e-5, 10, 1, 10);
+        start_capstan_at(&sim, cases[i].dt, cases[i].speed, cases[i].drum, cases[i].r, cases[i].ea, cases[i].mu, cases[i].mass, m1, m2, 10);
         (void)snprintf(control, sizeof control, "{'parameters': {'solver': {'newton': %d}}}", cases[i].newton);
         simulation_control(&sim, control);
         for (int k = 0; k < cases[i].steps; k++) {
@@ -305,9 +321,9 @@ static void a_stiff_cable_that_runs_slips_at_its_ratio(void **state) {
             const double *tension = qpc_world_tensions(sim.w.world, &count);
             if (k >= cases[i].steps - 4) tensions += log(tension[0] / tension[count - 1]) / 4; // the start is slack
         }
-        double v1 = -simulation_v(&sim, 0)[1], v2 = simulation_v(&sim, CABLE - 1)[1], want = cases[i].speed + a * 0.005 * cases[i].steps;
-        assert_near(v1, want, 0.01 * want);
-        assert_near(v2, want, 0.01 * want);
+        double v1 = -simulation_v(&sim, 0)[1], v2 = simulation_v(&sim, CABLE - 1)[1], want = cases[i].speed + a * cases[i].dt * cases[i].steps;
+        double near = (cases[i].dt > 0.005 ? 0.02 : 0.01) * want;
+        if (!(fabs(v1 - want) < near && fabs(v2 - want) < near)) fail_msg("case %d: %g and %g m/s, not %g", i, v1, v2, want);
         assert_near(exp(tensions), ratio, 0.05 * ratio);
         simulation_end(&sim);
     }
@@ -508,6 +524,7 @@ int main(void) {
         cmocka_unit_test(a_spring_draws_a_block_by_stick_and_slip),
         cmocka_unit_test(a_sheet_sticks_and_slips_like_a_block),
         cmocka_unit_test(a_capstan_holds_up_to_its_ratio),
+        cmocka_unit_test(a_light_cable_that_is_torn_off_a_drum_goes),
         cmocka_unit_test(a_capstan_slips_at_its_ratio),
         cmocka_unit_test(a_capstan_that_runs_slips_at_its_ratio),
         cmocka_unit_test(a_stiff_cable_that_runs_slips_at_its_ratio),
