@@ -236,6 +236,7 @@ struct qpc_ssor_kernels {
     double (*begin)(qpc_ssor *s);
     double (*advance)(qpc_ssor *s, float alpha);
     void (*next_direction)(qpc_ssor *s, float beta);
+    void (*product)(qpc_ssor *s);
     void (*restrict_to)(qpc_ssor *s);
     void (*take_coarse)(qpc_ssor *s);
     void (*collect)(qpc_ssor *s);
@@ -243,10 +244,10 @@ struct qpc_ssor_kernels {
 };
 
 static const qpc_ssor_kernels kernels[] = {
-    {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction,
+    {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction, base_product,
      base_restrict_to, base_take_coarse, base_collect, base_sweep_up_coarse},
 #if defined(__x86_64__)
-    {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction,
+    {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction, avx2_product,
      avx2_restrict_to, avx2_take_coarse, avx2_collect, avx2_sweep_up_coarse},
 #endif
 };
@@ -259,8 +260,9 @@ const qpc_ssor_kernels *qpc_ssor_kernels_of(int32_t set) {
 double qpc_ssor_start(qpc_ssor *s, const double *rhs) {
     const qpc_blocks *K = s->K;
     double largest = 0;
-    for (int32_t i = 0; i < 3 * K->count; i++) {
-        double size = fabs(rhs[i]) * K->scale[i / 3];
+    for (int32_t i = 0; i < K->count; i++) {
+        double a = fabs(rhs[3 * i]), b = fabs(rhs[3 * i + 1]), c = fabs(rhs[3 * i + 2]);
+        double size = (a < b ? (b < c ? c : b) : (a < c ? c : a)) * K->scale[i] + 0 * (a + b + c); // NaN stays
         if (!(size <= largest)) largest = size;
     }
     if (!isfinite(largest)) return largest;
@@ -311,4 +313,11 @@ double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
     for (int32_t i = 0; i < s->K->count; i++)
         for (int a = 0; a < 3; a++) d[3 * i + a] = s->unit * s->K->scale[i] * (double)s->d[4 * s->K->sweep.position[i] + a];
     return s->unit * sqrt(rz);
+}
+
+void qpc_ssor_product(qpc_ssor *s, double *Kd) {
+    const qpc_blocks *K = s->K;
+    s->kernels->product(s);
+    for (int32_t i = 0; i < K->count; i++)
+        for (int a = 0; a < 3; a++) Kd[3 * i + a] = s->unit / K->scale[i] * (double)s->t[4 * K->position[i] + a];
 }

@@ -59,6 +59,8 @@ double qpc_ssor_start(qpc_ssor *s, const double *rhs);
 /// After qpc_ssor_start(): d (3 count) = (K + E)^-1 rhs until |residual|_{M^-1} <= target or `most` steps are
 /// done; the |residual|_{M^-1} reached, as the recurrence has it.
 double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d);
+/// Kd (3 count) = K d of the d that was solved for last, in single precision.
+void qpc_ssor_product(qpc_ssor *s, double *Kd);
 
 /// Kernels of instruction set 0 (any processor), 1 (AVX2), or the widest there is (-1), which is what
 /// qpc_ssor_init() takes; NULL if this processor lacks it. All give the same bits.

@@ -176,6 +176,24 @@ TARGET static double NAME(sweep_up)(qpc_ssor *s) {
     return total(&curve);
 }
 
+/// t = K d, without rows
+TARGET static void NAME(product)(qpc_ssor *s) {
+    const qpc_blocks *K = s->K;
+    for (int32_t i = 0; i < K->count; i++) {
+        quad d = load(s->d + 4 * (int64_t)i), d0 = splat(d, 0), d1 = splat(d, 1), d2 = splat(d, 2), sum[3] = {{0}, {0}, {0}};
+        for (int32_t k = K->sweep_start[i]; k < K->sweep_start[i + 1]; k++) {
+            const float *m = K->sweep + 12 * (int64_t)k;
+            int64_t at = 4 * (int64_t)K->sweep_column[k];
+            quad m0 = load(m), m1 = load(m + 4), m2 = load(m + 8), other = load(s->d + at);
+            sum[0] += m0 * other;
+            sum[1] += m1 * other;
+            sum[2] += m2 * other;
+            store(s->t + at, load(s->t + at) + (m0 * d0 + m1 * d1 + m2 * d2));
+        }
+        store(s->t + 4 * (int64_t)i, times(K->sweep_diagonal + 12 * (int64_t)i, d) + across(sum[0], sum[1], sum[2]));
+    }
+}
+
 /// r = W^-1 (unit rhs), and r'D r.
 TARGET static double NAME(start)(qpc_ssor *s, const double *rhs, double unit) {
     const qpc_blocks *K = s->K;

@@ -16,8 +16,10 @@
 
 // How far K^-1 b and K^-1 r are solved for where K has no factor.
 static const double LOOSE_SCALE = 0.1, LOOSE_BOUND = 0.01, LOOSE_ESTIMATE = 1e-3;
-// Where bounds that cost nothing are below these they are the answer.
-static const double SMALL = 1e-9, SMALL_COMP = 1e-12;
+// Where bounds that cost nothing are below these they are the answer; of the stationarity alone, once S is known.
+static const double SMALL = 1e-9, SMALL_COMP = 1e-12, SMALL_STAT = 1e-8;
+static const double SHARP = 2; // S known to that factor needs no more steps
+static const double MILD = 300; // K_ii over D_ii, up to which |r|_{D^-1} says something of |r|_{K^-1}
 enum { LOOSE_STEPS = 24 }; // of conjugate gradients: the bound holds after any number, it is only the wider
 enum { CABLE = 5 }; // half bandwidth that has its loops unrolled
 
@@ -36,22 +38,28 @@ static inline double diagonal(const qpc_linsys *K, int32_t i) {
 static void sparse_product(const qpc_linsys *K, const double *x, double *y) {
     for (int32_t i = 0; i < K->n; i++) y[i] = 0;
     for (int32_t j = 0; j < K->n; j++) {
-        y[j] += diagonal(K, j) * x[j];
+        double sum = diagonal(K, j) * x[j], xj = x[j];
         for (int32_t k = K->start[j] + 1; k < K->start[j + 1]; k++) {
-            y[K->row[k]] += K->value[k] * x[j];
-            y[j] += K->value[k] * x[K->row[k]];
+            double v = K->value[k];
+            int32_t i = K->row[k];
+            y[i] += v * xj;
+            sum += v * x[i];
         }
+        y[j] += sum;
     }
 }
 
 static void sparse_product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
     for (int32_t i = 0; i < K->n; i++) y[i] = (pair){0, 0};
     for (int32_t j = 0; j < K->n; j++) {
-        y[j] += diagonal(K, j) * x[j];
+        pair sum = diagonal(K, j) * x[j], xj = x[j];
         for (int32_t k = K->start[j] + 1; k < K->start[j + 1]; k++) {
-            y[K->row[k]] += K->value[k] * x[j];
-            y[j] += K->value[k] * x[K->row[k]];
+            double v = K->value[k];
+            int32_t i = K->row[k];
+            y[i] += v * xj;
+            sum += v * x[i];
         }
+        y[j] += sum;
     }
 }
 
@@ -296,43 +304,88 @@ static double by_the_factor(judge *g, qpc_certificate *out) {
     return sqrt(fabs(rz));
 }
 
-/// |r|_{K^-1} where K has no factor: conjugate gradients give z with K z ~ r, a product gives q = r
-/// - K z, and |r|^2 = 2 r'z - z'Kz + |q|^2 in K^-1, the last being at most |q|^2_{D^-1}. S gets
-/// |K^-1 b|_K from an approximate K^-1 b, which is too small if anything; what that violates is
-/// left out.
-static double by_rough_solves(judge *g, qpc_certificate *out) {
+/// x, a guess of K^-1 b, gives 2b'x - x'Kx <= |K^-1 b|^2 <= that + |b - Kx|^2_{D^-1}. False: too far apart, or there is none.
+static bool scale_by_last(judge *g, qpc_certificate *out) {
+    const qpc_linsys *K = g->qp->sys;
+    const double *x = K->free, *b = g->qp->b;
+    double *Kx = g->scratch, size = 0, off = 0;
+    if (!K->guessed || K->least == NULL) return false;
+    product(K, x, Kx);
+    for (int32_t i = 0; i < K->n; i++) {
+        size += x[i] * (2 * b[i] - Kx[i]);
+        off += (b[i] - Kx[i]) * (b[i] - Kx[i]) / K->least[i];
+    }
+    double known = fmax(size, out->scale * out->scale);
+    if (!(size + off <= SHARP * SHARP * known)) return false;
+    out->scale = energy(known);
+    return true;
+}
+
+/// |K^-1 b|_K into S from an approximate K^-1 b, which is too small if anything; what that violates is left out.
+static void scale_by_rough_solve(judge *g, qpc_certificate *out) {
     qpc_linsys *K = g->qp->sys;
-    const double *least = K->least, *b = g->qp->b, *r = g->r;
-    int32_t n = K->n;
-    double *z = g->inverse; // no more needed
-    double square = 0, r2 = 0, miss = 0, size = 0;
-    qpc_linsys_solve_roughly(K, b, NULL, LOOSE_SCALE, LOOSE_STEPS, z);
-    for (int32_t i = 0; i < n; i++) g->x[i][0] = z[i];
+    const double *b = g->qp->b;
+    double *x = g->inverse, *Kx = g->scratch, size = 0;
+    qpc_linsys_solve_roughly(K, b, NULL, LOOSE_SCALE, LOOSE_STEPS, x);
+    product(K, x, Kx);
+    for (int32_t i = 0; i < K->n; i++) size += x[i] * (2 * b[i] - Kx[i]); // never above b'K^-1 b
+    if (energy(size) > out->scale) out->scale = energy(size);
+}
+
+static bool is_mild(const qpc_linsys *K) {
+    for (int32_t i = 0; i < K->n; i++)
+        if (!(diagonal(K, i) <= MILD * K->least[i])) return false;
+    return true;
+}
+
+/// |r|_{K^-1} where K has no factor: conjugate gradients give z with K z ~ r, a product gives q = r
+/// - K z, and |r|^2 = 2 r'z - z'Kz + |q|^2 in K^-1, the last being at most |q|^2_{D^-1}. most: |r|_{D^-1}, which will do
+/// where it is small and K is not far from D.
+static double by_rough_solves(judge *g, double most, qpc_certificate *out) {
+    qpc_linsys *K = g->qp->sys;
+    const double *least = K->least, *r = g->r;
+    double *z = g->inverse, *Kz = g->scratch; // no more needed
+    double square = 0, r2 = 0, miss = 0;
+    if (!scale_by_last(g, out)) scale_by_rough_solve(g, out);
+    out->by = least != NULL ? QPC_BY_BOUND : QPC_BY_ESTIMATE;
+    if (least != NULL && most <= SMALL_STAT * out->scale && is_mild(K)) return most;
     qpc_linsys_solve_roughly(K, r, NULL, least != NULL ? LOOSE_BOUND : LOOSE_ESTIMATE, least != NULL ? LOOSE_STEPS : 0, z);
-    for (int32_t i = 0; i < n; i++) g->x[i][1] = z[i];
-    product_pairs(K, g->x, g->Kx);
-    for (int32_t i = 0; i < n; i++) {
-        double q = r[i] - g->Kx[i][1];
-        size += g->x[i][0] * (2 * b[i] - g->Kx[i][0]); // never above b'K^-1 b
-        square += g->x[i][1] * (2 * r[i] - g->Kx[i][1]);
+    product(K, z, Kz);
+    for (int32_t i = 0; i < K->n; i++) {
+        double q = r[i] - Kz[i];
+        square += z[i] * (2 * r[i] - Kz[i]);
         if (least != NULL) square += q * q / least[i];
         r2 += r[i] * r[i];
         miss += q * q;
     }
-    if (energy(size) > out->scale) out->scale = energy(size);
     if (r2 > 0) out->solve_check = sqrt(miss / r2);
-    out->by = least != NULL ? QPC_BY_BOUND : QPC_BY_ESTIMATE;
     return sqrt(fabs(square));
 }
 
-/// Whether the crudest bounds do: |r|_{D^-1} for |r|_{K^-1}, |dv|_K for S. Nothing is solved for then.
-static bool by_the_masses(const judge *g, double *ret_left, const qpc_certificate *out) {
-    const double *least = g->qp->sys->least, S = out->scale;
+/// |r|_{D^-1}, never less than |r|_{K^-1}; HUGE_VAL: no such D is known.
+static double left_at_most(const judge *g) {
+    const double *least = g->qp->sys->least;
     double square = 0;
-    if (least == NULL) return false;
+    if (least == NULL) return HUGE_VAL;
     for (int32_t i = 0; i < g->qp->n; i++) square += g->r[i] * g->r[i] / least[i];
-    *ret_left = sqrt(square);
-    return *ret_left <= SMALL * S && g->prim <= SMALL * S && g->dual <= SMALL * S && g->comp <= SMALL_COMP * S * S;
+    return sqrt(square);
+}
+
+/// Whether the crudest bounds do: |r|_{D^-1} for |r|_{K^-1}, |dv|_K for S. Nothing is solved for then.
+static bool by_the_masses(const judge *g, double left, const qpc_certificate *out) {
+    double S = out->scale;
+    return left <= SMALL * S && g->prim <= SMALL * S && g->dual <= SMALL * S && g->comp <= SMALL_COMP * S * S;
+}
+
+/// r = K dv - b and |dv|_K.
+static double look_at_motion(judge *g) {
+    double dv2 = 0;
+    product(g->qp->sys, g->dv, g->r);
+    for (int32_t i = 0; i < g->qp->n; i++) {
+        dv2 += g->dv[i] * g->r[i];
+        g->r[i] -= g->qp->b[i];
+    }
+    return energy(dv2);
 }
 
 qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda, qpc_arena *arena,
@@ -345,21 +398,15 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", qp->m);
     }
     qpc_certificate out = {.scale = 1e-140};
-    double dv2 = 0;
-    product(qp->sys, dv, g.r);
-    for (int32_t i = 0; i < qp->n; i++) {
-        dv2 += dv[i] * g.r[i];
-        g.r[i] -= qp->b[i];
-    }
+    out.scale = fmax(out.scale, look_at_motion(&g));
     invert_diagonal(&g);
-    if (energy(dv2) > out.scale) out.scale = energy(dv2);
     look_at_rows(&g, &out);
-    double left = 0;
-    if (by_the_masses(&g, &left, &out)) {
+    double left = left_at_most(&g);
+    if (by_the_masses(&g, left, &out)) {
         out.by = QPC_BY_BOUND;
     } else if (rough) {
         qpc_linsys_prepare(qp->sys);
-        left = by_rough_solves(&g, &out);
+        left = by_rough_solves(&g, left, &out);
     } else {
         qpc_status status = qpc_linsys_ensure(qp->sys, err);
         if (status != QPC_OK) {
@@ -378,6 +425,24 @@ qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda,
     *ret = out;
     qpc_arena_rewind(arena, mark);
     return QPC_OK;
+}
+
+qpc_status qpc_is_stationary(const qpc_qp *qp, const double *dv, const double *lambda, double tolerance, qpc_arena *arena, bool *ret,
+                             qpc_error *err) {
+    qpc_arena_mark mark = qpc_arena_get_mark(arena);
+    judge g = {.qp = qp, .dv = dv, .lambda = lambda};
+    qpc_certificate whole;
+    g.r = qpc_arena_array(arena, (size_t)qp->n, sizeof *g.r);
+    if (g.r == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for the certificate of %d rows", qp->m);
+    double size = look_at_motion(&g);
+    for (int32_t i = 0; i < qp->m; i++)
+        for (int32_t k = qp->row_start[i]; k < qp->row_start[i + 1]; k++) g.r[qp->column[k]] += lambda[i] * qp->value[k];
+    *ret = left_at_most(&g) <= tolerance * size;
+    qpc_arena_rewind(arena, mark);
+    if (*ret) return QPC_OK;
+    qpc_status status = qpc_certify(qp, dv, lambda, arena, &whole, err);
+    *ret = status == QPC_OK && whole.stat <= tolerance;
+    return status;
 }
 
 qpc_friction_certificate qpc_certify_friction(const qpc_qp *qp, const qpc_friction *friction, const double *dv,

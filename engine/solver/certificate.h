@@ -12,15 +12,17 @@
 /// Else K^-1 comes from the factor. Where K has none (conjugate gradients were enough), z with K z ~ r gives, with
 /// q = r - K z and a diagonal D such that K - D is positive semidefinite (the masses, qpc_linsys.least),
 ///     |r|^2_{K^-1} = 2 r'z - z'Kz + |q|^2_{K^-1} <= 2 r'z - z'Kz + |q|^2_{D^-1}:
-/// stat is a bound then, `by` says so. Without such a D it is the estimate with |q| neglected, |q| / |r| being
-/// solve_check. S is then a little too small, never too large: |K^-1 b|_K is that of an approximate K^-1 b,
-/// and what that violates is left out. kt = 1 for an empty row (which S leaves out).
+/// stat is a bound then, `by` says so; |r|_{D^-1} itself where that is at most 1e-8 S and K_ii at most 300 D_ii. Without such a D it is the estimate with |q| neglected, |q| / |r| being
+/// solve_check. S is then a little too small, never too large: |K^-1 b|_K is that of an approximate K^-1 b (the last one that was
+/// asked of qpc_linsys, if a product and D show that it gives S to a factor of 2), and what that violates is left out. kt = 1 for an empty row (which S leaves out).
 #ifndef QPC_ENGINE_SOLVER_CERTIFICATE_H
 #define QPC_ENGINE_SOLVER_CERTIFICATE_H
 
 #include "base/mem.h"
 #include "engine/solver/friction.h"
 #include "engine/solver/qp.h"
+
+#include <stdbool.h>
 
 typedef enum qpc_certified_by {
     QPC_BY_FACTOR,
@@ -52,5 +54,8 @@ qpc_friction_certificate qpc_certify_friction(const qpc_qp *qp, const qpc_fricti
 
 qpc_status qpc_certify(const qpc_qp *qp, const double *dv, const double *lambda, qpc_arena *arena,
                        qpc_certificate *ret, qpc_error *err);
+/// Whether stat is within the tolerance: by |r|_{D^-1} and |dv|_K where these do, else by the certificate.
+qpc_status qpc_is_stationary(const qpc_qp *qp, const double *dv, const double *lambda, double tolerance, qpc_arena *arena, bool *ret,
+                             qpc_error *err);
 
 #endif

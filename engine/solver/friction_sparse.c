@@ -41,6 +41,7 @@ static const double R_FACTOR = 30, R_MOST_FACTOR = 1e8, R_FACTOR_GROWTH = 10;
 static const double LEAP_AIM = 1e-3; // of the tolerance
 static const double AIM = 0.1, FAR_OFF = 1e-3, LEAST_DAMPING = 0.1, NEARLY = 10; // NEARLY: of the tolerance
 static const double NEAR_FACTORS = 4, CG_A_STEP = 10; // factorisations that a few steps of Newton take, conjugate gradients a step from afar
+static const double FADED = 1e-4;          // part of a gradient that is left when K dv - b is formed afresh
 static const double SETTLED = 1e-4;        // of what is left of the equation of dv
 static const double FREE_TOLERANCE = 1e-3; // of K^-1 b, which only S needs
 // K over the masses up to which it is mild: a few conjugate gradients a digit, hard rows or not. There so many times the gradient are hidden
@@ -138,6 +139,7 @@ typedef struct course { // of one solve
     double norm, doubt;      // |F| now, and what the gradient may hide of it at most
     double reach;            // doubt of a gradient in the norm of the masses
     bool mild;               // K is near the masses
+    double peak;             // of the gradients since dv's equation was formed in double precision; 0: it just was
     int32_t slow, updates, since; // since: steps since the last update
     int32_t fine;                 // times that |F| was small and the gradient not
     int32_t patience, waited;     // updates between leaps
@@ -204,6 +206,7 @@ static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const dou
     }
     qpc_sheet_refresh(s);
     for (int32_t i = 0; i < qp->m; i++) s->blocks[i].slide = c->linear ? qpc_sheet_slide(s->blocks + i) : 0;
+    s->single = c->mild;
     set_weights(s, c->mild ? R_MILD : s->by_cg ? R_CG : R_FACTOR);
     return QPC_OK;
 }
@@ -262,6 +265,16 @@ static bool harden(qpc_sheet *s, double most) {
     return any;
 }
 
+/// Products of steps in single precision leave 1e-6 of the largest gradient or less in K dv - b: it is formed afresh as soon as that could
+/// be more than a hundredth of the present one. True: that was done.
+static bool is_refreshed(qpc_sheet *s, course *c) {
+    c->peak = fmax(c->peak, s->gradient);
+    if (!s->single || !(s->gradient <= FADED * c->peak)) return false;
+    qpc_sheet_refresh(s);
+    c->peak = 0;
+    return true;
+}
+
 /// x_c and g as they have come out; R by what came of it.
 static void update(qpc_sheet *s, course *c, double energy) {
     if (energy > c->reference) c->damping = fmax(LEAST_DAMPING, 0.7 * c->damping);
@@ -272,7 +285,7 @@ static void update(qpc_sheet *s, course *c, double energy) {
         memcpy(b->center, b->x, sizeof b->x);
         b->slide += c->damping * (qpc_sheet_slide(b) - b->slide);
     }
-    if (++c->updates % REFRESH == 0) qpc_sheet_refresh(s);
+    if (++c->updates % REFRESH == 0 && !s->single) qpc_sheet_refresh(s);
     if (!s->by_cg) {
         for (int32_t i = 0; i < s->qp->m; i++) {
             qpc_friction_block *b = s->blocks + i;
@@ -292,7 +305,8 @@ static void update(qpc_sheet *s, course *c, double energy) {
 }
 
 static void take_factor(qpc_sheet *s, course *c) {
-    s->by_cg = c->mild = false;
+    if (s->single) qpc_sheet_refresh(s);
+    s->by_cg = s->single = c->mild = false;
     set_weights(s, R_FACTOR);
 }
 
@@ -359,6 +373,7 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
         }
         if (!isfinite(s->gradient)) return QPC_OK;
         double energy = look(s, c), measure = fmin(energy, c->least);
+        if (is_refreshed(s, c)) continue;
         if (is_met(s, c, AIM)) return QPC_OK;
         if (!c->mild && c->norm <= AIM * c->tolerance * c->scale && c->fine++ % FINE_MOST == 0) {
             settle(s, c);

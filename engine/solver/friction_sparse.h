@@ -34,6 +34,7 @@ typedef struct qpc_sheet {
     qpc_ssor ssor;
     qpc_normal *normal;         // with a factor instead
     bool by_cg;
+    bool single;                // K d of steps in single precision: `rest` drifts off by 1e-7 of it
     double *dv, *rest, *grad, *d, *Kd, *free_dv; // (3 nodes); rest: K dv - b, grad: H'x - rest
     double gradient;            // in the norm of what preconditions
     int64_t cg_steps;

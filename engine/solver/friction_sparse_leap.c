@@ -38,7 +38,7 @@ static bool allocate(leap *l) {
     double *memory = qpc_arena_array(l->s->arena, n * (2 * VECTORS + 4), sizeof *memory);
     l->blocks = qpc_arena_array(l->s->arena, m, sizeof *l->blocks);
     if (memory == NULL || l->blocks == NULL) return false;
-    memset(memory, 0, n * (2 * VECTORS + 4) * sizeof *memory);
+    for (size_t k = 1; k <= 2 * VECTORS + 4; k++) memset(memory + k * n - 3, 0, 3 * sizeof *memory); // beyond n, as conjugate gradients fill up
     l->V = memory;
     l->Z = l->V + n * (VECTORS + 1);
     l->weight = l->Z + n * VECTORS;

@@ -177,7 +177,8 @@ qpc_status qpc_sheet_step(qpc_sheet *s, double target, bool whole, bool *ret_goo
     const qpc_qp *qp = s->qp;
     qpc_status st = direction(s, target, ret_good, err);
     if (st != QPC_OK || !*ret_good) return st;
-    qpc_sheet_multiply(qp, s->d, s->Kd);
+    if (s->by_cg && s->single) qpc_ssor_product(&s->ssor, s->Kd);
+    else qpc_sheet_multiply(qp, s->d, s->Kd);
     double start = 0, linear = 0, curve = 0;
     for (int32_t k = 0; k < qp->n; k++) {
         start -= s->d[k] * s->grad[k];

@@ -291,15 +291,15 @@ static void give_up(qpc_world *w, qpc_trial *t, double *dv) {
 /// Conjugate gradients end by a norm of their own, which sees little of what moves softly beside what is stiff. Whether an answer without
 /// a factor is one that the certificate would not call stationary.
 static qpc_status is_refused(qpc_world *w, const qpc_qp *qp, const double *dv, bool *ret, qpc_error *err) {
-    qpc_certificate certificate;
+    bool stationary = false;
     qpc_qp rows = *qp;
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
     double *load = qpc_arena_array(&w->arena, (size_t)qp->n, sizeof *load);
     if (load == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d unknowns", qp->n);
     qpc_rub_load(&w->rub, qp->n, w->b, load);
     rows.b = load;
-    qpc_status st = qpc_certify(&rows, dv, w->rows.lambda, &w->arena, &certificate, err);
-    *ret = st == QPC_OK && !(certificate.stat <= QPC_STAT_TOLERANCE);
+    qpc_status st = qpc_is_stationary(&rows, dv, w->rows.lambda, QPC_STAT_TOLERANCE, &w->arena, &stationary, err);
+    *ret = st == QPC_OK && !stationary;
     qpc_arena_rewind(&w->arena, mark);
     return st;
 }

@@ -274,6 +274,45 @@ static void what_is_known_without_a_factor(void **state) {
     }
 }
 
+/// K^-1 b of the QP before, or what is none, and a motion that is nearly stationary: nothing is solved for, and no figure is too small.
+static void what_is_known_of_nearly_stationary_motions(void **state) {
+    (void)state;
+    static sheet s;
+    static double z[SHEET], off[SHEET], load[SHEET];
+    const double nudge[] = {1e-12, 1e-10, 1e-6, 1e-5, 1e-3};
+    for (int32_t round = 0; round < 15; round++) {
+        qpc_error err = {0};
+        seed = (uint32_t)round + 1;
+        sheet_init(&s, 0.5);
+        for (int32_t i = 0; i < SHEET; i++) load[i] = s.b[i] = 10 * any() * s.mass[i];
+        for (int32_t i = 0; i < SHEET_ROWS; i++) {
+            s.lambda[i] = 1e-3;
+            for (int32_t k = 2 * i; k < 2 * i + 2; k++) load[s.column[k]] -= s.lambda[i] * s.value[k];
+        }
+        assert_ok(qpc_linsys_factor(&s.sys, &err), &err);
+        qpc_linsys_solve(&s.sys, load, s.x);
+        for (int32_t i = 0; i < SHEET; i++) s.x[i] += nudge[round % 5] * (off[i] = any());
+        qpc_certificate exact = certify(&s.qp, s.x, s.lambda);
+        s.sys.factored = false;
+        s.sys.least = s.mass;
+        if (round >= 5) qpc_linsys_solve_like_last(&s.sys, s.b, 1e-2, z);
+        for (int32_t i = 0; i < SHEET && round >= 10; i++) s.sys.free[i] = 1e3 * off[i]; // of no use
+        bool yes, no;
+        assert_ok(qpc_is_stationary(&s.qp, s.x, s.lambda, 10 * exact.stat + 1e-12, &arena, &yes, &err), &err);
+        assert_ok(qpc_is_stationary(&s.qp, s.x, s.lambda, 0.9 * exact.stat, &arena, &no, &err), &err);
+        assert_true(yes && !no);
+        uint64_t solves = s.sys.solves;
+        qpc_certificate bound = certify(&s.qp, s.x, s.lambda);
+        uint64_t expected = (round / 5 != 1) + (round % 5 > 1);
+        if (s.sys.solves - solves != expected) fail_msg("%d: %d solves, stat %g", round, (int)(s.sys.solves - solves), bound.stat);
+        assert_int_equal(bound.by, QPC_BY_BOUND);
+        assert_true(bound.scale <= exact.scale * (1 + 1e-9) && bound.scale >= 0.5 * exact.scale);
+        assert_true(bound.stat >= exact.stat * (1 - 1e-3) && bound.stat <= 10 * exact.stat + 1e-12);
+        assert_true(bound.prim >= exact.prim * (1 - 1e-9) && bound.comp >= exact.comp * (1 - 1e-9));
+        qpc_linsys_fini(&s.sys);
+    }
+}
+
 /// A chain with masses and springs, and a QP over it that dv and lambda solve to round-off.
 static void solved_chain(chain *q, double mass[N], double dv[N], double lambda[ROWS]) {
     qpc_error err = {0};
@@ -378,6 +417,7 @@ int main(void) {
         cmocka_unit_test(an_empty_row_counts_as_it_is),
         cmocka_unit_test(both_storages_agree),
         cmocka_unit_test(what_is_known_without_a_factor),
+        cmocka_unit_test(what_is_known_of_nearly_stationary_motions),
         cmocka_unit_test(what_is_solved_costs_no_factor),
         cmocka_unit_test(nan_never_looks_solved),
         cmocka_unit_test(out_of_memory_is_reported),

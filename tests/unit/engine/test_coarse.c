@@ -209,15 +209,22 @@ static void both_instruction_sets_give_the_same_bits(void **state) {
     qpc_linsys_prepare(&s.d.sys);
     prepare(&s, 2);
     assert_non_null(s.cg.coarse);
-    double *d = calloc(2 * (size_t)s.d.n + 6, sizeof *d), norm[2];
+    double *d = calloc(2 * (size_t)s.d.n + 6, sizeof *d), *Kd = calloc(2 * (size_t)s.d.n + 6, sizeof *Kd), norm[2], most = 0;
     for (int32_t set = 0; set < 2; set++) {
         s.cg.kernels = qpc_ssor_kernels_of(set);
         norm[set] = qpc_ssor_start(&s.cg, s.d.b);
         (void)qpc_ssor_solve(&s.cg, 1e-4 * norm[set], 1000, d + set * (s.d.n + 3));
+        qpc_ssor_product(&s.cg, Kd + set * (s.d.n + 3));
     }
     assert_true(norm[0] == norm[1] && norm[0] > 0);
     assert_memory_equal(d, d + s.d.n + 3, (size_t)s.d.n * sizeof *d);
+    assert_memory_equal(Kd, Kd + s.d.n + 3, (size_t)s.d.n * sizeof *Kd);
+    // That product is K d without rows, to single precision of its terms.
+    qpc_linsys_multiply(&s.d.sys, d, Kd);
+    for (int32_t i = 0; i < s.d.n; i++) most = fmax(most, fabs(d[i]));
+    for (int32_t i = 0; i < s.d.n; i++) assert_near(Kd[s.d.n + 3 + i], Kd[i], 1e-6 * most * s.d.sys.diagonal[i]);
     free(d);
+    free(Kd);
     drop(&s);
     drape_fini(&s.d);
 }
