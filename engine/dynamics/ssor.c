@@ -319,5 +319,5 @@ void qpc_ssor_product(qpc_ssor *s, double *Kd) {
     const qpc_blocks *K = s->K;
     s->kernels->product(s);
     for (int32_t i = 0; i < K->count; i++)
-        for (int a = 0; a < 3; a++) Kd[3 * i + a] = s->unit / K->scale[i] * (double)s->t[4 * K->position[i] + a];
+        for (int a = 0; a < 3; a++) Kd[3 * i + a] = s->unit / K->scale[i] * (double)s->t[4 * K->sweep.position[i] + a];
 }

@@ -176,21 +176,42 @@ TARGET static double NAME(sweep_up)(qpc_ssor *s) {
     return total(&curve);
 }
 
+/// t += K d between nodes of a group, in row i.
+TARGET static inline void NAME(product_within)(const qpc_ssor *s, int32_t i) {
+    const qpc_sweep *w = &s->K->sweep;
+    for (int32_t k = w->inner_start[i]; k < w->inner_start[i + 1]; k++) {
+        float *own = s->t + 4 * (int64_t)i, *other = s->t + 4 * (int64_t)w->inner_column[k];
+        store(own, load(own) + NAME(gather)(w->inner_column, w->inner, k, k + 1, s->d));
+        store(other, load(other) + NAME(turned)(w->inner + 12 * (int64_t)k, load(s->d + 4 * (int64_t)i)));
+    }
+}
+
 /// t = K d, without rows
 TARGET static void NAME(product)(qpc_ssor *s) {
-    const qpc_blocks *K = s->K;
-    for (int32_t i = 0; i < K->count; i++) {
-        quad d = load(s->d + 4 * (int64_t)i), d0 = splat(d, 0), d1 = splat(d, 1), d2 = splat(d, 2), sum[3] = {{0}, {0}, {0}};
-        for (int32_t k = K->sweep_start[i]; k < K->sweep_start[i + 1]; k++) {
-            const float *m = K->sweep + 12 * (int64_t)k;
-            int64_t at = 4 * (int64_t)K->sweep_column[k];
-            quad m0 = load(m), m1 = load(m + 4), m2 = load(m + 8), other = load(s->d + at);
-            sum[0] += m0 * other;
-            sum[1] += m1 * other;
-            sum[2] += m2 * other;
-            store(s->t + at, load(s->t + at) + (m0 * d0 + m1 * d1 + m2 * d2));
+    const qpc_sweep *w = &s->K->sweep;
+    for (int32_t g = 0; g < w->groups; g++) {
+        int32_t first = QPC_SWEEP_LANES * g, end = first + QPC_SWEEP_LANES < w->count ? first + QPC_SWEEP_LANES : w->count;
+        oct own[3], v[3], part[3], n[4], sum[3];
+        NAME(load_group)(s->d + 4 * (int64_t)first, own);
+        NAME(times_group)(w->diagonal + QPC_SWEEP_DIAGONAL * (int64_t)g, own, sum);
+        for (int32_t k = w->slot_start[g]; k < w->slot_start[g + 1]; k++) {
+            const float *m = w->value + QPC_SWEEP_BLOCK * (int64_t)k;
+            const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
+            for (int l = 0; l < 4; l++) n[l] = BESIDE(s->d + c[2 * l], s->d + c[2 * l + 1]);
+            NAME(take_apart)(n, v);
+            for (int r = 0; r < 3; r++) {
+                sum[r] += LOAD8(m + 24 * r) * v[0] + LOAD8(m + 24 * r + 8) * v[1] + LOAD8(m + 24 * r + 16) * v[2];
+                part[r] = LOAD8(m + 8 * r) * own[0] + LOAD8(m + 8 * r + 24) * own[1] + LOAD8(m + 8 * r + 48) * own[2];
+            }
+            NAME(put_together)(part, n);
+            for (int l = 0; l < 4; l++) {
+                float *a = s->t + c[2 * l], *b = s->t + c[2 * l + 1];
+                store(a, load(a) + __builtin_shufflevector(n[l], n[l], 0, 1, 2, 3));
+                store(b, load(b) + __builtin_shufflevector(n[l], n[l], 4, 5, 6, 7));
+            }
         }
-        store(s->t + 4 * (int64_t)i, times(K->sweep_diagonal + 12 * (int64_t)i, d) + across(sum[0], sum[1], sum[2]));
+        NAME(store_group)(s->t + 4 * (int64_t)first, sum);
+        for (int32_t i = first; i < end; i++) NAME(product_within)(s, i);
     }
 }
 

@@ -9,8 +9,8 @@
 
 enum { NODES = 43, UNKNOWNS = 3 * NODES, ROWS = 30, ENTRIES = UNKNOWNS * (UNKNOWNS + 1) / 2, PART = 12 };
 
-typedef struct problem { // K + J'RJ, dense, and as stored
-    double full[UNKNOWNS][UNKNOWNS], value[ENTRIES], J[PART * ROWS], R[ROWS], b[UNKNOWNS];
+typedef struct problem { // K + J'RJ, dense, K alone, and as stored
+    double full[UNKNOWNS][UNKNOWNS], alone[UNKNOWNS][UNKNOWNS], value[ENTRIES], J[PART * ROWS], R[ROWS], b[UNKNOWNS];
     int32_t start[UNKNOWNS + 1], row[ENTRIES], row_start[ROWS + 1], column[PART * ROWS], list[ROWS];
     qpc_blocks *K;
     qpc_ssor cg;
@@ -29,7 +29,7 @@ static void make(problem *p, int32_t reach) {
             if (i / 3 > j / 3 + reach) break;
             p->row[at] = i;
             p->value[at] = i == j ? 2 * UNKNOWNS + 40 * wave(j) : wave(100 * j + i);
-            p->full[i][j] = p->full[j][i] = p->value[at++];
+            p->full[i][j] = p->full[j][i] = p->alone[i][j] = p->alone[j][i] = p->value[at++];
         }
     }
     p->start[UNKNOWNS] = at;
@@ -117,15 +117,19 @@ static void sweeps_are_those_of_plain_substitution(void **state) {
         static problem p;
         make(&p, reach[k]);
         assert_true((check_places(p.K) > 0) == (reach[k] > 1));
-        double norm = qpc_ssor_start(&p.cg, p.b), expected = norm_of(&p), d[UNKNOWNS], worst = 0;
+        double norm = qpc_ssor_start(&p.cg, p.b), expected = norm_of(&p), d[UNKNOWNS], Kd[UNKNOWNS], worst = 0;
         assert_true(fabs(norm - expected) <= 1e-5 * expected);
         (void)qpc_ssor_solve(&p.cg, 1e-5 * norm, UNKNOWNS, d);
         assert_false(p.cg.lost);
         assert_true(p.cg.steps < 40);
+        qpc_ssor_product(&p.cg, Kd);
         for (int32_t i = 0; i < UNKNOWNS; i++) {
             double r = p.b[i];
-            for (int32_t j = 0; j < UNKNOWNS; j++) r -= p.full[i][j] * d[j];
-            worst = fmax(worst, fabs(r));
+            for (int32_t j = 0; j < UNKNOWNS; j++) {
+                r -= p.full[i][j] * d[j];
+                Kd[i] -= p.alone[i][j] * d[j];
+            }
+            worst = fmax(worst, fmax(fabs(r), fabs(Kd[i])));
         }
         assert_true(worst <= 1e-4);
         drop(&p);
