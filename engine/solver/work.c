@@ -5,7 +5,7 @@
 #include <math.h>
 
 // Without a factor: K^-1 b as a start, |r| in K^-1 as a measure.
-static const double FREE_TOLERANCE = 5e-2, STAT_TOLERANCE = 0.1, STAT_EXACT = 0.01;
+static const double FREE_TOLERANCE = 1e-2, STAT_TOLERANCE = 0.1, STAT_EXACT = 0.01;
 // |r| in K^-1 and S from rough solves are off by so much at most, against a certificate's bound (measured: 1.1).
 static const double UNSURE = 1.12;
 // Where K^-1 b is the answer: its residual, of what is asked of stationarity; and as far as doubles go.
