@@ -153,14 +153,14 @@ static bool place_left(qpc_coarse *z, const qpc_blocks *K) {
     if (z->at == NULL || z->weight == NULL || z->left_start == NULL || z->left_other == NULL || z->left_place == NULL)
         return false;
     int32_t *count = z->left_start + 1, *other = z->left_other, room = 0;
-    for (int32_t i = 0; i < K->count; i++) z->at[i] = z->of[K->node[i]];
-    for (int32_t k = 0; k < K->sweep_start[K->count]; k++) count[K->sweep_column[k]]++;
+    for (int32_t i = 0; i < K->count; i++) z->at[i] = z->of[K->sweep.node[i]];
+    for (int32_t k = 0; k < K->sweep.start[K->count]; k++) count[K->sweep.column[k]]++;
     for (int32_t i = 0; i < K->count; i++) count[i] += i > 0 ? count[i - 1] : 0;
     for (int32_t i = 0; i < K->count; i++) // room for all of them; what is not used goes below
         for (int32_t e = z->left_start[i]; e < z->left_start[i + 1]; e++) other[e] = -1;
     for (int32_t i = 0; i < K->count; i++)
-        for (int32_t k = K->sweep_start[i]; k < K->sweep_start[i + 1]; k++) {
-            int32_t e = z->left_start[K->sweep_column[k]];
+        for (int32_t k = K->sweep.start[i]; k < K->sweep.start[i + 1]; k++) {
+            int32_t e = z->left_start[K->sweep.column[k]];
             z->left_place[k] = -1;
             if (z->at[i] == z->count) continue;
             while (other[e] >= 0 && other[e] != z->at[i]) e++;
@@ -169,8 +169,8 @@ static bool place_left(qpc_coarse *z, const qpc_blocks *K) {
         }
     // Close the gaps: entry e moves down by what was left free before it in other rows.
     for (int32_t i = 0; i < K->count; i++)
-        for (int32_t k = K->sweep_start[i]; k < K->sweep_start[i + 1]; k++)
-            if (z->left_place[k] >= 0) z->left_place[k] -= z->left_start[K->sweep_column[k]];
+        for (int32_t k = K->sweep.start[i]; k < K->sweep.start[i + 1]; k++)
+            if (z->left_place[k] >= 0) z->left_place[k] -= z->left_start[K->sweep.column[k]];
     for (int32_t i = 0, begin = 0; i < K->count; i++) {
         int32_t end = z->left_start[i + 1];
         z->left_start[i] = room;
@@ -178,8 +178,8 @@ static bool place_left(qpc_coarse *z, const qpc_blocks *K) {
         begin = end;
     }
     z->left_start[K->count] = room;
-    for (int32_t k = 0; k < K->sweep_start[K->count]; k++)
-        if (z->left_place[k] >= 0) z->left_place[k] += z->left_start[K->sweep_column[k]];
+    for (int32_t k = 0; k < K->sweep.start[K->count]; k++)
+        if (z->left_place[k] >= 0) z->left_place[k] += z->left_start[K->sweep.column[k]];
     z->left = qpc_alloc_array(12 * (size_t)room, sizeof *z->left);
     return z->left != NULL;
 }
@@ -283,12 +283,11 @@ static void refill_values(qpc_coarse *z, const qpc_blocks *K) {
 static void refill_left(qpc_coarse *z, const qpc_blocks *K) {
     memset(z->left, 0, 12 * (size_t)z->left_start[K->count] * sizeof *z->left);
     for (int32_t i = 0; i < K->count; i++) {
-        z->weight[i] = z->at[i] < z->count ? (float)(1 / K->scale[K->node[i]]) : 0;
-        for (int32_t k = K->sweep_start[i]; k < K->sweep_start[i + 1]; k++) {
+        z->weight[i] = z->at[i] < z->count ? (float)(1 / K->scale[K->sweep.node[i]]) : 0;
+        for (int32_t k = K->sweep.start[i]; k < K->sweep.start[i + 1]; k++) {
             if (z->left_place[k] < 0) continue;
-            const float *m = K->sweep + 12 * (int64_t)k;
             float *to = z->left + 12 * (int64_t)z->left_place[k];
-            for (int e = 0; e < 12; e++) to[e] += z->weight[i] * m[e];
+            for (int e = 0; e < 9; e++) to[4 * (e / 3) + e % 3] += z->weight[i] * qpc_sweep_entry(&K->sweep, k, e);
         }
     }
 }

@@ -18,6 +18,7 @@ enum {
     CG_MOST = 2000,
 };
 static const double CG_TOLERANCE = 1e-14;
+static const double STIFFEST = 4e6; // K_ii over the masses from which single precision has two bits of those at most: no conjugate gradients
 static const double ROUND = 1e-4, HALT = 0.5; // of a round: what it aims at; the least it must bring
 // Measured, ns: a multiply-add of the banded and the dense code, an operation and a row of CHOLMOD's;
 // below QUICK nothing better is looked for.
@@ -221,6 +222,8 @@ void qpc_linsys_prepare(qpc_linsys *sys) {
         sys->diagonal[i] = sys->kind == QPC_LINSYS_SPARSE ? sys->value[sys->start[i]]
                                                           : sys->band[(int64_t)i * stride + sys->bandwidth];
     if (sys->blocks != NULL) qpc_blocks_refill(sys->blocks, sys->start, sys->row, sys->value);
+    for (int32_t i = 0; sys->blocks != NULL && sys->least != NULL && i < sys->n; i++)
+        if (sys->diagonal[i] > STIFFEST * sys->least[i]) sys->blocks->definite = false;
     sys->prepared = true;
 }
 

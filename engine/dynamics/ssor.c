@@ -12,15 +12,23 @@
 enum { MANY_PLAIN = 20, MANY_COARSE = 8 };
 
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float oct __attribute__((vector_size(32), aligned(4), may_alias));
 typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 static inline quad load(const float *a) { return *(const quad *)a; }
 static inline void store(float *a, quad v) { *(quad *)a = v; }
 static inline quad splat(quad v, int k) { return (quad){v[k], v[k], v[k], v[k]}; }
 
-/// Symmetric block times v.
-static inline quad times(const float *m, quad v) {
-    return load(m) * splat(v, 0) + load(m + 4) * splat(v, 1) + load(m + 8) * splat(v, 2);
+// Eight at a time; macros, since functions that return so much have another ABI without AVX.
+#define AT8(a) (*(oct *)(a))
+#define LOAD8(a) (*(const oct *)(a))
+#define BESIDE(a, b) __builtin_shufflevector(load(a), load(b), 0, 1, 2, 3, 4, 5, 6, 7) // two nodes
+
+/// The symmetric block of a position times v.
+static inline quad times(const float *blocks, int32_t position, quad v) {
+    const float *m = blocks + qpc_sweep_diagonal(position);
+    quad x = {m[0], m[8], m[16], 0}, y = {m[8], m[24], m[32], 0}, z = {m[16], m[32], m[40], 0};
+    return x * splat(v, 0) + y * splat(v, 1) + z * splat(v, 2);
 }
 
 /// The sums of a, b and c over their lanes; the last lane is zero.
@@ -41,7 +49,7 @@ static inline void add(sums *s, quad v) {
     s->low += (pair){(double)v[0], (double)v[1]};
     s->high += (pair){(double)v[2], (double)v[3]};
 }
-static inline double total(const sums *s) { return s->low[0] + s->low[1] + s->high[0]; }
+static inline double total(const sums *s) { return (s->low[0] + s->low[1]) + (s->high[0] + s->high[1]); }
 
 int64_t qpc_ssor_couplings(int32_t m, const int32_t *row_start, const int32_t *column) {
     int64_t couplings = 0;
@@ -56,43 +64,44 @@ int64_t qpc_ssor_couplings(int32_t m, const int32_t *row_start, const int32_t *c
 
 /// Of what stands there without a coarse space.
 static size_t plain_size(const qpc_blocks *K, int64_t couplings) {
-    size_t nodes = (size_t)K->count, blocks = (size_t)couplings;
-    size_t floats = (2 * 12 + 5 * 4) * nodes + 12 * blocks + 2, ints = 2 * nodes + 2 + blocks;
+    size_t nodes = (size_t)K->count, blocks = (size_t)couplings, groups = (size_t)K->sweep.groups;
+    size_t floats = (2 * QPC_SWEEP_DIAGONAL + 5 * 4 * QPC_SWEEP_LANES) * groups + 12 * blocks + 2, ints = 2 * nodes + 2 + blocks;
     return 9 * nodes + floats / 2 + ints / 2 + nodes / 8 + 3;
 }
 
 size_t qpc_ssor_size(const qpc_blocks *K, bool rows, int64_t couplings) {
     size_t size = plain_size(K, couplings);
     if (K->coarse == NULL) return size;
-    size += 6 * ((size_t)K->coarse->count + 1) + 4 * (size_t)K->count;
+    size += 6 * ((size_t)K->coarse->count + 1) + 4 * QPC_SWEEP_LANES * (size_t)K->sweep.groups;
     return size + (rows ? (size_t)qpc_coarse_factor_size(K->coarse, couplings) : 0);
 }
 
 static void init_coarse(qpc_ssor *s, bool rows, double *memory) {
     const qpc_coarse *z = s->K->coarse;
-    size_t nodes = (size_t)s->K->count, entries = 4 * ((size_t)z->count + 1);
+    size_t nodes = QPC_SWEEP_LANES * (size_t)s->K->sweep.groups, entries = 4 * ((size_t)z->count + 1);
     s->rows = rows;
     s->c = memory;
     s->mu = (float *)(memory + entries);
     s->l = s->mu + entries; // and as much again for the direction
-    memset(s->mu, 0, entries * sizeof *s->mu);
+    memset(s->mu, 0, (entries + 8 * nodes) * sizeof *s->mu);
     if (rows) qpc_coarse_factor_init(z, &s->own, (double *)(s->l + 8 * nodes));
 }
 
 void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, bool rows, int64_t couplings, double *memory) {
-    size_t nodes = (size_t)K->count;
+    size_t nodes = (size_t)K->count, diagonal = QPC_SWEEP_DIAGONAL * (size_t)K->sweep.groups, vector = 4 * QPC_SWEEP_LANES * (size_t)K->sweep.groups;
     *s = (qpc_ssor){.K = K, .couplings = couplings, .wide = memory, .unit = 1, .kernels = qpc_ssor_kernels_of(-1)};
     float *f = (float *)(memory + 9 * nodes);
     s->own_D = f;
-    s->own_inverse = f + 12 * nodes;
-    s->D = K->sweep_diagonal;
-    s->inverse = K->sweep_inverse;
-    s->r = f + 24 * nodes;
-    s->p = s->r + 4 * nodes;
-    s->t = s->p + 4 * nodes;
-    s->q = s->t + 4 * nodes;
-    s->d = s->q + 4 * nodes;
-    s->extra = s->d + 4 * nodes;
+    s->own_inverse = f + diagonal;
+    s->D = K->sweep.diagonal;
+    s->inverse = K->sweep.inverse;
+    s->r = f + 2 * diagonal;
+    s->p = s->r + vector;
+    s->t = s->p + vector;
+    s->q = s->t + vector;
+    s->d = s->q + vector;
+    s->extra = s->d + vector;
+    for (size_t k = 4 * nodes; k < vector; k++) s->r[k] = s->p[k] = s->t[k] = s->q[k] = s->d[k] = 0; // past the last node
     s->start = (int32_t *)(s->extra + 12 * (size_t)couplings);
     s->touched = s->start + nodes + 2;
     s->column = s->touched + nodes;
@@ -106,7 +115,7 @@ void qpc_ssor_init(qpc_ssor *s, const qpc_blocks *K, bool rows, int64_t coupling
 static int32_t next_node(const qpc_ssor *s, const int32_t *column, const double *value, int32_t k, int32_t end, int32_t *node,
                          double *v) {
     int32_t own = column[k] / 3;
-    *node = s->K->position[own];
+    *node = s->K->sweep.position[own];
     v[0] = v[1] = v[2] = 0;
     for (; k < end && column[k] / 3 == own; k++) v[column[k] % 3] += s->K->scale[own] * value[k];
     return k;
@@ -135,24 +144,26 @@ static void add_block(qpc_ssor *s, double R, int32_t i, const double *vi, int32_
 
 /// D and D^-1 of a position from what is in `wide`.
 static bool round_diagonal(qpc_ssor *s, int32_t i) {
-    return qpc_blocks_round(s->wide + 9 * (int64_t)i, s->own_D + 12 * (int64_t)i, s->own_inverse + 12 * (int64_t)i);
+    return qpc_sweep_round(s->wide + 9 * (int64_t)i, i, s->own_D, s->own_inverse);
 }
 
 /// D of a position is K's alone.
 static void reset_diagonal(qpc_ssor *s, int32_t i) {
-    size_t at = 12 * (size_t)i;
-    memcpy(s->own_D + at, s->K->sweep_diagonal + at, 12 * sizeof *s->own_D);
-    memcpy(s->own_inverse + at, s->K->sweep_inverse + at, 12 * sizeof *s->own_inverse);
+    int64_t at = qpc_sweep_diagonal(i);
+    for (int e = 0; e < 6; e++, at += QPC_SWEEP_LANES) {
+        s->own_D[at] = s->K->sweep.diagonal[at];
+        s->own_inverse[at] = s->K->sweep.inverse[at];
+    }
     s->is_touched[i] = 0;
 }
 
 /// With rows: from K's to own ones.
 static void start_diagonal(qpc_ssor *s) {
-    size_t count = (size_t)s->K->count;
+    size_t size = QPC_SWEEP_DIAGONAL * (size_t)s->K->sweep.groups;
     s->started = true;
-    memcpy(s->own_D, s->K->sweep_diagonal, 12 * count * sizeof *s->own_D);
-    memcpy(s->own_inverse, s->K->sweep_inverse, 12 * count * sizeof *s->own_inverse);
-    memset(s->is_touched, 0, count);
+    memcpy(s->own_D, s->K->sweep.diagonal, size * sizeof *s->own_D);
+    memcpy(s->own_inverse, s->K->sweep.inverse, size * sizeof *s->own_inverse);
+    memset(s->is_touched, 0, (size_t)s->K->count);
     s->D = s->own_D;
     s->inverse = s->own_inverse;
 }
@@ -172,7 +183,7 @@ static void use_coarse(qpc_ssor *s, const qpc_coarse_rows *rows) {
     const qpc_coarse *z = s->K->coarse;
     s->factor = rows->listed > 0 ? &s->own : &z->factor;
     s->coarse = rows->listed == 0 || (s->rows && s->many_steps && qpc_coarse_factor_make(z, rows, &s->own)) ? z : NULL;
-    s->way = s->coarse != NULL ? s->l + 4 * (int64_t)s->K->count : s->t;
+    s->way = s->coarse != NULL ? s->l + 4 * QPC_SWEEP_LANES * (int64_t)s->K->sweep.groups : s->t;
 }
 
 bool qpc_ssor_prepare(qpc_ssor *s, int32_t listed, const int32_t *list, const int32_t *row_start, const int32_t *column,
@@ -300,7 +311,7 @@ double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
     }
     s->many_steps = s->steps - before >= (s->coarse != NULL ? MANY_COARSE : MANY_PLAIN);
     for (int32_t i = 0; i < s->K->count; i++)
-        for (int a = 0; a < 3; a++) d[3 * i + a] = s->unit * s->K->scale[i] * (double)s->d[4 * s->K->position[i] + a];
+        for (int a = 0; a < 3; a++) d[3 * i + a] = s->unit * s->K->scale[i] * (double)s->d[4 * s->K->sweep.position[i] + a];
     return s->unit * sqrt(rz);
 }
 
@@ -308,5 +319,5 @@ void qpc_ssor_product(qpc_ssor *s, double *Kd) {
     const qpc_blocks *K = s->K;
     s->kernels->product(s);
     for (int32_t i = 0; i < K->count; i++)
-        for (int a = 0; a < 3; a++) Kd[3 * i + a] = s->unit / K->scale[i] * (double)s->t[4 * K->position[i] + a];
+        for (int a = 0; a < 3; a++) Kd[3 * i + a] = s->unit / K->scale[i] * (double)s->t[4 * K->sweep.position[i] + a];
 }

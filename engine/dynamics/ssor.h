@@ -26,10 +26,10 @@ typedef struct qpc_ssor {
     int32_t *touched;          // (count) positions whose D is not K's alone
     int32_t touched_count;
     uint8_t *is_touched;       // (count)
-    const float *D, *inverse;  // (count x 12) by rows of 3 and a zero, D^-1 alike; in scaled unknowns: K's, or with rows own ones
+    const float *D, *inverse;  // (groups x QPC_SWEEP_DIAGONAL) as in a sweep, D^-1 alike: K's, or with rows own ones
     float *own_D, *own_inverse;
-    float *r, *p, *t, *q, *d;  // (count x 4) three unknowns and a zero
-    float *way, *l;            // (count x 4) the direction, t itself without a coarse space; L' of it
+    float *r, *p, *t, *q, *d;  // (groups x 8 x 4) three unknowns and a zero
+    float *way, *l;            // alike: the direction, t itself without a coarse space; L' of it
     int32_t *start, *column;   // (count + 1), blocks of E left of the diagonal, as those of K
     float *extra;              // (couplings x 12)
     int64_t couplings;         // room for those

@@ -24,12 +24,14 @@ enum {
 // Measured on a sheet of 50 x 50 over a ball: 103 CG steps a QP at rhoF 2, 113 at 1, 135 at 5; reductions of 0.3
 // are no better than 0.1; THETA 0.5 takes a tenth as many steps again and can fail to converge.
 static const double RHO = 2, ETA = 0.1, THETA = 0.3;
+static const double BLIND = 0.03; // the first step of a warm start from K^-1 b, where energies say what the rows will do, not what is left
 static const double RHO_GROWTH = 4, RHO_MOST = 1e4, SOFTEN = 16, STRIDE = 0.3; // STRIDE: of the energy, in SLOW_MOST updates
 static const double HARDEN = 0.01; // of the largest part in that energy: rows that get a larger rhoF
 // What is expected of either way: CG steps here, factorisations there, those being so much dearer than K's own.
 static const double STEPS = 200, FACTORS = 12, FILL = 1.5;
 
 static const double LINE_PRECISION = 1e-6; // inexact steps need no more
+static const double FADED = 6e-7, FADED_LEAST = 1e-4, FADED_MOST = 1e-2;
 static const double STRICTEST = 1e-8; // beyond, doubles do not go
 
 static double step_operations(const qpc_linsys *sys) {
@@ -55,6 +57,8 @@ typedef struct pcg {
     double *rd, *grad, *d, *Kd;      // (3 count)
     double most;                     // rhoF that a row may have
     double least, reference;         // least: energy of an update so far
+    bool single;                     // K d of steps in single precision
+    double peak, faded;              // of the gradients since K x - b was formed; part of it at which it is formed afresh
     int32_t slow, updates;
     bool renew;                      // R has changed
     qpc_solver_report *report;
@@ -147,7 +151,8 @@ static bool newton(pcg *s, double target, bool whole) {
     int64_t before = s->ssor.steps;
     qpc_ssor_solve(&s->ssor, target, CG_AT_ONCE, s->d);
     s->report->cg_steps += (int32_t)(s->ssor.steps - before);
-    qpc_blocks_multiply(qp->sys->blocks, s->d, s->Kd);
+    if (s->single) qpc_ssor_product(&s->ssor, s->Kd);
+    else qpc_blocks_multiply(qp->sys->blocks, s->d, s->Kd);
     double curve = 0, slope = 0;
     for (int32_t i = 0; i < n; i++) {
         curve += s->d[i] * s->Kd[i];
@@ -221,7 +226,7 @@ static bool update(pcg *s, double energy) {
         s->moved[i] = s->R[i] > 0 ? change * change / s->R[i] : 0;
     }
     take_multipliers(s);
-    if (++s->updates % REFRESH == 0) refresh(s);
+    if (++s->updates % REFRESH == 0 && !s->single) refresh(s);
     if (energy < STRIDE * s->reference) {
         s->reference = energy;
         s->slow = 0;
@@ -233,6 +238,25 @@ static bool update(pcg *s, double energy) {
     s->reference = HUGE_VAL;
     s->slow = 0;
     s->renew = true;
+    return true;
+}
+
+/// Products in single precision leave some 6e-8 K_ii |d| in K x - b, in the norm of the masses m 6e-8 K_ii / m of what they took off the
+/// gradient, and that is most: they will do while a gradient is ten times as large. Without masses nothing is known of that.
+static void choose_precision(pcg *s) {
+    const qpc_linsys *sys = s->qp->sys;
+    double stiffest = 0;
+    for (int32_t i = 0; sys->least != NULL && i < sys->n; i++) stiffest = fmax(stiffest, sys->diagonal[i] / sys->least[i]);
+    s->faded = fmax(FADED_LEAST, FADED * stiffest);
+    s->single = sys->least != NULL && s->faded <= FADED_MOST;
+}
+
+/// K x - b anew as soon as a gradient may be no more than what products have left in it. True: that was done.
+static bool is_refreshed(pcg *s, double gradient) {
+    s->peak = fmax(s->peak, gradient);
+    if (!s->single || !(gradient <= s->faded * s->peak)) return false;
+    refresh(s);
+    s->peak = 0;
     return true;
 }
 
@@ -253,6 +277,7 @@ static bool start(pcg *s, const double *guess) {
     memset(s->grad, 0, padded * sizeof(double));
     memcpy(s->x, guess != NULL ? guess : s->work->free_dv, (size_t)qp->n * sizeof(double));
     refresh(s);
+    choose_precision(s);
     return warm;
 }
 
@@ -278,6 +303,7 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         for (int32_t k = 0; k < s.listed; k++) qpc_row_add(qp, s.list[k], -s.u[s.list[k]], s.grad);
         double gradient = qpc_ssor_start(&s.ssor, s.grad), scale = work->scale;
         if (!isfinite(gradient)) break;
+        if (is_refreshed(&s, gradient)) continue;
         state now = look(&s);
         bool good = now.natural <= 0.25 * options->residual_tolerance &&
                     gradient <= 0.1 * strict * options->stat_tolerance * scale;
@@ -297,7 +323,8 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         }
         report->iterations++;
         double target = ETA * gradient, enough = 0.5 * THETA * measure;
-        if (enough > target && enough < gradient) target = enough;
+        if (first && options->start == NULL) target = BLIND * gradient;
+        else if (enough > target && enough < gradient) target = enough;
         if (!newton(&s, target, first) && !soften(&s)) break;
         first = false;
     }

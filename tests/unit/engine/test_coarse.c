@@ -39,7 +39,7 @@ static void check_partition(const qpc_blocks *K) {
     int32_t *size = calloc((size_t)z->count + 1, sizeof *size);
     for (int32_t i = 0; i < K->count; i++) {
         assert_in_range(z->of[i], 0, z->count);
-        assert_int_equal(z->at[K->position[i]], z->of[i]);
+        assert_int_equal(z->at[K->sweep.position[i]], z->of[i]);
         size[z->of[i]]++;
     }
     for (int32_t a = 0; a < z->count; a++) assert_in_range(size[a], 8, 400);
