@@ -61,7 +61,7 @@ static void solve(qpc_alm *s, const double *rhs, double *d) {
 
 /// Whether u of row i says other than `now`. Within round-off of zero it says nothing, so that
 /// weakly active rows do not flip for ever.
-static bool flips(const qpc_alm *s, int32_t i, double u, bool now) {
+static inline bool flips(const qpc_alm *s, int32_t i, double u, bool now) {
     if (s->qp->equality[i] || (u > 0) == now || s->work->kt2[i] == 0) return false;
     return fabs(u) > 16 * DBL_EPSILON * (s->R[i] * qpc_row_size(s->qp, i, s->x));
 }
