@@ -365,7 +365,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         if (qpc_work_accepts(&residuals, options, 0.25)) {
             // Accepted; one more update with the factor at hand squares the error bound away.
             report->outcome = QPC_OUTCOME_OPTIMAL;
-            if (residuals.comp <= SMALL_COMP || improved || !done) break;
+            if (residuals.comp <= SMALL_COMP || improved || !done || options->draft) break;
             improved = true;
             memcpy(s.kept_x, x, (size_t)qp->n * sizeof(double));
             memcpy(s.kept_mu, lambda, (size_t)qp->m * sizeof(double));

@@ -74,7 +74,7 @@ static void contacts_are_delivered_by_key_once(void **state) {
         int32_t n = way % 2 == 0 ? 300 : 3000;
         det->raw.count = 0;
         for (int32_t i = 0; i < n; i++) {
-            int32_t vertex = way < 2 ? i / 3 : way < 4 ? (int32_t)(500 + 499 * uniform()) : n - i;
+            int32_t vertex = way < 2 ? i / 12 : way < 4 ? (int32_t)(500 + 499 * uniform()) : n - i;
             qpc_contact c = {.distance = 1 + uniform(), .feature = {vertex, i}};
             c.key = qpc_contact_key((qpc_key_type)(i % 4), vertex, i % 7);
             assert_true(qpc_array_push(&det->raw, c));
