@@ -51,6 +51,34 @@ static void static_tangents(qpc_mesh_part *m, const double *x) {
     }
 }
 
+/// One lane of qpc_is_beside: never within, if there is no u.
+static void put_side(float *lane, const double *u, qpc_vec3 corner) {
+    double h = u != NULL ? v3_dot(v3_load(u), corner) : HUGE_VAL;
+    for (int d = 0; d < 3; d++) lane[4 * d] = u != NULL ? (float)u[d] : 0;
+    lane[12] = (float)h;
+}
+
+static void static_sides(qpc_mesh_part *m, const double *x) {
+    for (int32_t t = 0; t < m->triangle_count; t++) {
+        float *sides = m->sides + 32 * (int64_t)t;
+        for (int side = 0; side < 3; side++) {
+            int32_t e = m->topology->triangle_edge[3 * (int64_t)t + side];
+            const int32_t *beside = e >= 0 ? m->beside + 2 * (int64_t)e : NULL;
+            int mine = e < 0 || beside[0] == t ? 0 : 1;
+            bool known = e >= 0 && beside[mine] == t; // else one of many triangles at this edge
+            bool rim = !known || beside[1 - mine] == t;
+            const double *u = known ? m->tangent + 6 * (int64_t)e : NULL;
+            qpc_vec3 corner = v3_sub(v3_load(x + 3 * (int64_t)(m->first_node + m->triangles[3 * (int64_t)t + side])),
+                                     v3_load(m->origin));
+            put_side(sides + side, known ? u + 3 * mine : NULL, corner);
+            put_side(sides + 16 + side, rim ? NULL : u + 3 * (1 - mine), corner);
+        }
+        put_side(sides + 3, NULL, v3(0, 0, 0));
+        put_side(sides + 19, NULL, v3(0, 0, 0));
+        sides[15] = -INFINITY; // a fourth side, which everything is within
+    }
+}
+
 static void static_lines(qpc_mesh_part *m, const double *x) {
     memset(m->line, 0, 8 * (size_t)m->edge_count * sizeof *m->line);
     for (int32_t e = 0; e < m->edge_count; e++)
@@ -102,7 +130,8 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
     }
     if (status != QPC_OK || m->moving) return status;
     m->plane = qpc_alloc_array((size_t)m->triangle_count, 4 * sizeof *m->plane);
-    if (m->plane == NULL) return no_memory(err);
+    m->sides = qpc_alloc_array((size_t)m->triangle_count, 32 * sizeof *m->sides);
+    if (m->plane == NULL || m->sides == NULL) return no_memory(err);
     m->tangent = qpc_alloc_array((size_t)m->edge_count, 6 * sizeof *m->tangent);
     m->beside = qpc_alloc_array((size_t)m->edge_count, 2 * sizeof *m->beside);
     m->flat = qpc_alloc_array((size_t)m->edge_count, 1);
@@ -111,6 +140,7 @@ static qpc_status add_mesh(qpc_detector *det, const qpc_surface *s, int32_t surf
         return no_memory(err);
     static_planes(m, x);
     static_tangents(m, x);
+    static_sides(m, x);
     static_lines(m, x);
     return QPC_OK;
 }
@@ -297,6 +327,7 @@ void qpc_detector_destroy(qpc_detector *det) {
         qpc_free(m->triangle_box);
         qpc_free(m->edge_box);
         qpc_free(m->plane);
+        qpc_free(m->sides);
         qpc_free(m->tangent);
         qpc_free(m->beside);
         qpc_free(m->flat);

@@ -36,6 +36,8 @@ typedef struct qpc_mesh_part {
     qpc_bvh *bvh;
     qpc_fbox *triangle_box, *edge_box;
     float *plane;       // static: (triangles x 4) unit normal and offset from origin; zeros if none
+    float *sides;       // static: (triangles x 32) x, y, z and offset from origin of those tangents of
+                        // its three sides, four by four: into the triangle, then into the one next to it
     double *tangent;    // static: (edges x 6) in-face directions away from the edge of two of its
                         // triangles, zeros if none
     int32_t *beside;    // static: (edges x 2) those triangles
@@ -220,6 +222,13 @@ static inline qpc_dbox qpc_dbox_grow(const qpc_dbox *a, double by) {
     qpc_dbox b;
     for (int d = 0; d < 3; d++) b.lo[d] = a->lo[d] - by, b.hi[d] = a->hi[d] + by;
     return b;
+}
+
+/// Of the coordinates.
+static inline double qpc_largest(qpc_vec3 a) {
+    double x = fabs(a.x), y = fabs(a.y), z = fabs(a.z);
+    x = y > x ? y : x;
+    return z > x ? z : x;
 }
 
 /// Second node of edge k; a lone particle's edge is (p, p).

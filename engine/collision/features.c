@@ -135,7 +135,8 @@ double qpc_direction_limit(const qpc_vec3 *p, int count) {
     double largest = 0;
     for (int i = 1; i < count; i++) {
         qpc_vec3 d = v3_sub(p[i], p[0]);
-        largest = fmax(largest, fabs(d.x) + fabs(d.y) + fabs(d.z));
+        double norm = fabs(d.x) + fabs(d.y) + fabs(d.z);
+        largest = norm > largest ? norm : largest;
     }
     return 256 * DBL_EPSILON * largest;
 }
@@ -146,7 +147,7 @@ double qpc_direction_limit(const qpc_vec3 *p, int count) {
 // `slack` far above their eps. At a mesh vertex, the edge that falls least from the cable passes
 // them whenever the vertex passes its cone: with d.u' <= d.u <= 0 for an edge u' of a triangle at
 // u, its tangent t has d.t = (d.u' - cos d.u) / sin <= d.u tan(angle / 2) <= 0.
-static const double slack = 1e-7;
+static const double slack = QPC_CONE_SLACK;
 
 /// All of a cable edge lies on the inner side of a tangent of a mesh edge, or the surface is flat
 /// there.

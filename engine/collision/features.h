@@ -48,6 +48,9 @@ qpc_vec3 qpc_chain_normal(const qpc_vec3 p[4]);
 /// Distances below this say nothing about direction.
 double qpc_direction_limit(const qpc_vec3 *p, int count);
 
+/// Forerunners reject by so much of the reach more than a cone does.
+#define QPC_CONE_SLACK 1e-7
+
 // ---- quick forerunners of the cones, for static meshes; by: how far p[0] and p[1] may move, m
 // ----
 

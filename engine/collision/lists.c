@@ -226,13 +226,13 @@ static qpc_status query_chain(const qpc_chain_part *c, const qpc_dbox *box, int3
 
 /// A box around the motion of a vertex that reaches some steps ahead, and a little to all sides.
 static qpc_dbox fat_box(const qpc_chain_part *c, const qpc_dbox *now, qpc_vec3 motion) {
-    double step = fmax(fabs(motion.x), fmax(fabs(motion.y), fabs(motion.z)));
+    double step = qpc_largest(motion);
     double lead = step > 0 ? fmin(MOST_LEAD, c->lead_max / step) : 0;
     double along[3] = {lead * motion.x, lead * motion.y, lead * motion.z};
     qpc_dbox b = *now;
     for (int d = 0; d < 3; d++) {
-        b.lo[d] += fmin(along[d], 0);
-        b.hi[d] += fmax(along[d], 0);
+        b.lo[d] += along[d] < 0 ? along[d] : 0;
+        b.hi[d] += along[d] > 0 ? along[d] : 0;
     }
     return qpc_dbox_grow(&b, 0.3 * c->radius);
 }

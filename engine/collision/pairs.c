@@ -200,8 +200,8 @@ static void proximity_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_
     qpc_vec3 p[4];
     qpc_closest near;
     double reach = w->factor * (c->radius + m->radius);
+    if (qpc_is_beside(m, t, v3_sub(qpc_node(w->x0, c->first_node + k), v3_load(m->origin)), reach, 0)) return;
     load_vt(w->x0, c, k, m, t, p);
-    if (qpc_beside_triangle(m, t, p, reach, 0)) return;
     w->to->counts.vt_tests++;
     qpc_closest_vt(p, &near);
     if (!(near.distance < reach)) return;
@@ -505,8 +505,9 @@ static void keep_smallest(walk *w, bool vt, const qpc_vec3 p[4], double separati
 // reject here too.
 static void gap_vt(walk *w, const qpc_chain_part *c, int32_t k, const qpc_mesh_part *m, int32_t t) {
     qpc_vec3 p[4];
+    double reach = w->factor * (c->radius + m->radius);
+    if (qpc_is_beside(m, t, v3_sub(qpc_node(w->x0, c->first_node + k), v3_load(m->origin)), reach, 0)) return;
     load_vt(w->x0, c, k, m, t, p);
-    if (qpc_beside_triangle(m, t, p, w->factor * (c->radius + m->radius), 0)) return;
     keep_smallest(w, true, p, c->radius + m->radius);
 }
 

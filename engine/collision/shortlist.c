@@ -28,7 +28,7 @@ bool qpc_shortlist_holds(const qpc_detector *det, const double *x, double reach)
 
 qpc_dbox qpc_tight_box(const qpc_chain_part *c, const double *p, qpc_vec3 motion) {
     qpc_dbox b = qpc_dbox_empty();
-    double step = fmax(fabs(motion.x), fmax(fabs(motion.y), fabs(motion.z)));
+    double step = qpc_largest(motion);
     qpc_dbox_add(&b, p);
     if (step < slow_step * c->radius) {
         for (int end = 0; end < 2; end++) {
@@ -52,8 +52,10 @@ static void face_mesh(qpc_side *s, const qpc_mesh_part *m, const qpc_dbox *a, co
         const qpc_dbox *box = i == 0 ? a : b;
         qpc_vec3 low = v3_load(box->lo), high = v3_load(box->hi);
         s->p[i] = v3_sub(v3_scale(0.5, v3_add(low, high)), v3_load(m->origin));
-        far = fmax(far, 0.5 * v3_norm(v3_sub(high, low)));
-        size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z) + far);
+        double half = 0.5 * v3_norm(v3_sub(high, low));
+        far = half > far ? half : far;
+        double norm = fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z) + far;
+        size = norm > size ? norm : size;
     }
     s->p[2] = s->p[3] = s->p[1];
     s->far = far * (1 + 1e-12) + 64 * DBL_EPSILON * size;
@@ -63,15 +65,10 @@ static void face_mesh(qpc_side *s, const qpc_mesh_part *m, const qpc_dbox *a, co
 /// The cones would reject a mesh feature from everywhere in the tight boxes.
 static bool no_feature(const qpc_side *s, const double *x, int32_t i, bool edge) {
     const qpc_mesh_part *m = s->mesh;
-    const int32_t *v = edge ? qpc_edge_nodes(m, i) : m->triangles + 3 * (int64_t)i;
-    qpc_vec3 p[4], origin = v3_load(m->origin);
-    for (int k = 0; k < 2; k++) p[k] = v3_add(s->p[k], origin);
-    if (edge) {
-        p[2] = qpc_node(x, m->first_node + v[0]);
-        return qpc_behind_edge(m, i, p, s->beyond, s->far);
-    }
-    for (int k = 0; k < 3; k++) p[1 + k] = qpc_node(x, m->first_node + v[k]);
-    return qpc_beside_triangle(m, i, p, s->beyond, s->far);
+    if (!edge) return qpc_is_beside(m, i, s->p[0], s->beyond, s->far);
+    qpc_vec3 origin = v3_load(m->origin);
+    qpc_vec3 p[4] = {v3_add(s->p[0], origin), v3_add(s->p[1], origin), qpc_node(x, m->first_node + qpc_edge_nodes(m, i)[0])};
+    return qpc_behind_edge(m, i, p, s->beyond, s->far);
 }
 
 static bool push(qpc_detector *det, int32_t *used, int32_t item) {

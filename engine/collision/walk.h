@@ -95,8 +95,10 @@ static inline void qpc_face_mesh(qpc_side *s, const qpc_mesh_part *m, const doub
     s->p[2] = s->points > 2 ? v3_sub(qpc_node(x1, a), origin) : s->p[0];
     s->p[3] = s->points > 2 ? v3_sub(qpc_node(x1, b), origin) : s->p[0];
     double size = m->size;
-    for (int32_t i = 0; i < s->points; i++)
-        size = fmax(size, fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z));
+    for (int32_t i = 0; i < s->points; i++) {
+        double norm = fabs(s->p[i].x) + fabs(s->p[i].y) + fabs(s->p[i].z);
+        size = norm > size ? norm : size;
+    }
     qpc_side_finish(s, reach, size, a != b);
 }
 
@@ -145,6 +147,43 @@ static inline bool qpc_near_plane(const qpc_side *s, int32_t t) {
         low += h < -s->off[i];
     }
     return high != 4 && low != 4;
+#endif
+}
+
+/// As qpc_beside_triangle() for a vertex at p from the mesh's origin, in single precision: rejects a little less.
+static inline bool qpc_is_beside(const qpc_mesh_part *m, int32_t t, qpc_vec3 p, double reach, double by) {
+    if (m->moving) return false;
+    const float *side = m->sides + 32 * (int64_t)t; // x, y, z, offset; the same across
+    double size = fabs(p.x) + fabs(p.y) + fabs(p.z);
+    size = size > m->size ? size : m->size;
+    float least = (float)(by + QPC_CONE_SLACK * reach + 0x1p-18 * size);
+#ifdef __SSE2__
+    __m128 x = _mm_set1_ps((float)p.x), y = _mm_set1_ps((float)p.y), z = _mm_set1_ps((float)p.z);
+    __m128 low = _mm_set1_ps(least), f[2];
+    for (int k = 0; k < 2; k++, side += 16) {
+        f[k] = _mm_mul_ps(_mm_loadu_ps(side), x);
+        f[k] = _mm_add_ps(f[k], _mm_mul_ps(_mm_loadu_ps(side + 4), y));
+        f[k] = _mm_add_ps(f[k], _mm_mul_ps(_mm_loadu_ps(side + 8), z));
+        f[k] = _mm_sub_ps(f[k], _mm_loadu_ps(side + 12));
+    }
+    __m128 within = _mm_or_ps(_mm_cmpge_ps(f[0], low), _mm_cmpge_ps(f[1], low));
+    return _mm_movemask_ps(within) == 15 &&
+           _mm_movemask_ps(_mm_cmple_ps(f[0], _mm_sub_ps(_mm_setzero_ps(), low))) != 0;
+#else
+    float q[3] = {(float)p.x, (float)p.y, (float)p.z};
+    bool within = true, outside = false;
+    for (int i = 0; i < 3; i++) {
+        float f[2];
+        for (int k = 0; k < 2; k++) {
+            const float *u = side + 16 * k + i;
+            f[k] = u[0] * q[0] + u[4] * q[1];
+            f[k] += u[8] * q[2];
+            f[k] -= u[12];
+        }
+        within &= f[0] >= least || f[1] >= least;
+        outside |= f[0] <= -least;
+    }
+    return within && outside;
 #endif
 }
 

@@ -23,6 +23,14 @@ static bool far_direct(const qpc_alm *s) {
     return s->band.far_count <= FAR_DIRECT;
 }
 
+/// R J_i'J_i of a row over `count` unknowns side by side; at: where the first of them has its diagonal in the band.
+static inline void add_run(double *at, int64_t stride, double R, const double *value, int count) {
+    for (int k = 0; k < count; k++) {
+        double v = R * value[k], *row = at + k * (stride - 1);
+        for (int l = 0; l <= k; l++) row[l] += v * value[l];
+    }
+}
+
 /// Factor of K + J_A'R J_A for the present active set. Rows of the matrix above the first unknown
 /// of any row that came or went are as they were, and so is their part of the factor.
 static bool factor_band(qpc_alm *s) {
@@ -44,7 +52,13 @@ static bool factor_band(qpc_alm *s) {
             s->band.far_row[s->band.far_count++] = i;
             continue;
         }
-        int32_t first = qp->row_start[i], last = qp->row_start[i + 1];
+        int32_t first = qp->row_start[i], last = qp->row_start[i + 1], count = last - first;
+        if ((count == 3 || count == 6) && qp->column[first] >= from && qp->column[last - 1] - qp->column[first] == count - 1) {
+            double *at = s->band.band + (int64_t)qp->column[first] * stride + w;
+            if (count == 3) add_run(at, stride, s->R[i], qp->value + first, 3);
+            else add_run(at, stride, s->R[i], qp->value + first, 6);
+            continue;
+        }
         for (int32_t k = first; k < last; k++) {
             if (qp->column[k] < from) continue;
             double v = s->R[i] * qp->value[k];

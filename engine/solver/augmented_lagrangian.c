@@ -61,7 +61,7 @@ static void solve(qpc_alm *s, const double *rhs, double *d) {
 
 /// Whether u of row i says other than `now`. Within round-off of zero it says nothing, so that
 /// weakly active rows do not flip for ever.
-static bool flips(const qpc_alm *s, int32_t i, double u, bool now) {
+static inline bool flips(const qpc_alm *s, int32_t i, double u, bool now) {
     if (s->qp->equality[i] || (u > 0) == now || s->work->kt2[i] == 0) return false;
     return fabs(u) > 16 * DBL_EPSILON * (s->R[i] * qpc_row_size(s->qp, i, s->x));
 }
@@ -365,7 +365,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         if (qpc_work_accepts(&residuals, options, 0.25)) {
             // Accepted; one more update with the factor at hand squares the error bound away.
             report->outcome = QPC_OUTCOME_OPTIMAL;
-            if (residuals.comp <= SMALL_COMP || improved || !done) break;
+            if (residuals.comp <= SMALL_COMP || improved || !done || options->draft) break;
             improved = true;
             memcpy(s.kept_x, x, (size_t)qp->n * sizeof(double));
             memcpy(s.kept_mu, lambda, (size_t)qp->m * sizeof(double));

@@ -45,6 +45,7 @@ typedef struct qpc_solver_options {
     bool at_sight;              // rows that contradict are told as soon as that is seen: there is no last iterate then
     double beyond;              // > 0: rows that no dv with all unknowns within this can satisfy may be told as contradicting
     bool anytime;               // out of iterations, dv and lambda are a motion and its impulses that never fall behind the warm start's (T43)
+    bool draft;                 // the answer is only a point to go on from: good enough by the tolerances is good enough
     bool exact;                 // iterate to stat, prim <= 1e-9 and comp <= 1e-12 whatever the tolerances
 } qpc_solver_options;
 qpc_solver_options qpc_solver_options_default(void);

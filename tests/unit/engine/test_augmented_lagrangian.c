@@ -93,6 +93,32 @@ static void mechanical_instances_are_solved_alone(void **state) {
     }
 }
 
+static void a_draft_keeps_its_tolerances_in_fewer_steps(void **state) {
+    (void)state;
+    qpc_error err = {0};
+    qpc_solver_options options = qpc_solver_options_default();
+    options.residual_tolerance = options.stat_tolerance = 1e-3;
+    int32_t steps[2] = {0};
+    for (int32_t k = 0; mechanical[k] != NULL; k++) {
+        answers a;
+        open(&a, mechanical[k]);
+        for (int draft = 0; draft < 2; draft++) {
+            qpc_solver_report report;
+            qpc_certificate certificate;
+            options.draft = draft == 1;
+            memset(a.m, 0, (size_t)a.p.qp.m * sizeof *a.m);
+            assert_ok(qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &a.p.qp, &options, &arena, a.y, a.m, &report, &err), &err);
+            assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
+            assert_ok(qpc_certify(&a.p.qp, a.y, a.m, &arena, &certificate, &err), &err);
+            assert_true(certificate.natural <= options.residual_tolerance && certificate.stat <= options.stat_tolerance);
+            steps[draft] += report.iterations;
+        }
+        shut(&a);
+        qpc_arena_reset(&arena);
+    }
+    assert_true(steps[1] < 0.9 * steps[0]);
+}
+
 static void auto_solves_every_instance(void **state) {
     (void)state;
     int32_t fell_back = 0;
@@ -176,6 +202,7 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mechanical_instances_are_solved_alone),
+        cmocka_unit_test(a_draft_keeps_its_tolerances_in_fewer_steps),
         cmocka_unit_test(auto_solves_every_instance),
         cmocka_unit_test(auto_proves_contradictions),
         cmocka_unit_test(a_step_limit_is_reported),
