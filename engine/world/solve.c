@@ -22,7 +22,7 @@ enum {
     RELAX_STEPS = 6,
     MOST_ALTERNATIONS = 12,
     MOST_CHAIN_STEPS = 300,  // of a friction problem without dense matrices
-    MOST_FRICTION_STEPS = 60, // of a friction problem; warm ones take two to six, some have no solution at all
+    MOST_FRICTION_STEPS = 150, // of a friction problem; warm ones take two to six, some have no solution at all
 };
 
 static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
