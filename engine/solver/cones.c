@@ -94,6 +94,25 @@ static qpc_status between(const qpc_cone_problem *p, int32_t place, double toler
                           &found->norm, ret_outers, ret_newton, err);
 }
 
+/// A start that is further from solved than no impulse at all is none: what a problem was left at that nothing solved.
+static bool is_of_use(const qpc_cone_problem *p, double *x, qpc_arena *arena) {
+    qpc_arena_mark mark = qpc_arena_get_mark(arena);
+    size_t size = (size_t)p->size;
+    double *zero = qpc_arena_array(arena, size, sizeof *zero), norm = 0;
+    qpc_natural natural;
+    bool any = false;
+    for (size_t i = 0; i < size; i++) any = any || x[i] != 0;
+    if (any && zero != NULL && qpc_natural_alloc(&natural, p, arena)) {
+        qpc_natural_map(p, x, &natural);
+        norm = natural.norm;
+        memset(zero, 0, size * sizeof *zero);
+        qpc_natural_map(p, zero, &natural);
+        any = norm <= natural.norm;
+    }
+    qpc_arena_rewind(arena, mark);
+    return any;
+}
+
 qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t max_steps,
                           qpc_arena *arena, double *x, double *ret_norm, int32_t *ret_outers,
                           int32_t *ret_newton, qpc_error *err) {
@@ -104,9 +123,9 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     size_t size = (size_t)p->size;
     best found = {.x = qpc_arena_array(arena, size, sizeof *x), .norm = DBL_MAX, .size = size};
     if (found.x == NULL) return QPC_CONE_MEMORY(err, p);
+    bool warm = is_of_use(p, x, arena);
+    if (!warm) memset(x, 0, size * sizeof *x);
     memcpy(found.x, x, size * sizeof *x);
-    bool warm = false;
-    for (size_t i = 0; i < size; i++) warm = warm || x[i] != 0;
     double norm = DBL_MAX;
     int32_t steps = warm ? WARM_STEPS : COLD_STEPS;
     if (max_steps <= 0) max_steps = OWN_BOUND;

@@ -19,10 +19,14 @@ enum {
     CHAIN_STEPS = 300,
     SPARSE_STEPS = 150,
     DENSE_AFTER = 120,        // unknowns that dense matrices may have where a band or a sparse K was not solved
+    DENSE_FIRST = 240,        // unknowns up to which they go first, where K is small and has a factor anyway,
+    SMALL = 600,              // unknowns of it,
+    FIRST_STEPS = 40,         // for so many steps from the warm start
     STAGGERED_MOST = 600,     // of alternations where K is sparse
 };
 static const double DENSE_OPERATIONS = 1e9; // of their factorisations
 static const double STILL = 1e-14;
+static const double FAR_OFF = 1e-3, WORTHLESS = 1; // natural residuals: nothing to go on from; worse than no impulse at all
 
 typedef struct friction_job {
     qpc_solver_id id;
@@ -31,6 +35,7 @@ typedef struct friction_job {
     const qpc_solver_options *options;
     double tolerance;
     int32_t most, total; // 0: no bound
+    int32_t stop;        // bound of the present attempt with dense matrices on its steps and those before; 0: none
     bool after;          // what is not dense has been tried
     qpc_arena *arena;
     qpc_friction_set set;
@@ -39,6 +44,9 @@ typedef struct friction_job {
     qpc_solver_report report, alone; // alone: of the rows without friction, its outcome
     qpc_friction_report found;
     double *alone_dv, *alone_lambda;
+    double *best_dv, *best_lambda, *best_beta; // with `least` the least natural residual of what several ways came to
+    double least;
+    qpc_friction_report best;
     bool asked; // the rows have been solved alone
 } friction_job;
 
@@ -230,10 +238,11 @@ static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambd
 
 // ---- exact ----
 
-/// Rows outside that dv violates come in: by more than tolerance in the metric of diag(K).
-static int32_t pull_in(friction_job *job, double tolerance) {
+/// Rows outside that dv violates come in: by more than tolerance in the metric of diag(K). *ret_worst: by how much at most.
+static int32_t pull_in(friction_job *job, double tolerance, double *ret_worst) {
     const qpc_qp *qp = job->qp;
     int32_t added = 0;
+    *ret_worst = 0;
     for (int32_t i = 0; i < qp->m; i++) {
         if (job->set.block_of[i] >= 0) continue;
         double s = qp->c[i], reach = 0, size = fabs(qp->c[i]);
@@ -246,12 +255,13 @@ static int32_t pull_in(friction_job *job, double tolerance) {
         if (!(reach > 0) || s >= -32 * DBL_EPSILON * size || s >= -tolerance * sqrt(reach))
             continue;
         added += qpc_friction_set_add(&job->set, i);
+        *ret_worst = fmax(*ret_worst, -s / sqrt(reach));
     }
     return added;
 }
 
 /// The cone problem of the set as it is, from and to r.
-static qpc_status solve_set(friction_job *job, double *r, double *ret_norm, double *ret_scale,
+static qpc_status solve_set(friction_job *job, double aim, double *r, double *ret_norm, double *ret_scale,
                             qpc_error *err) {
     const qpc_friction_set *set = &job->set;
     qpc_arena_mark mark = qpc_arena_get_mark(job->arena);
@@ -274,15 +284,15 @@ static qpc_status solve_set(friction_job *job, double *r, double *ret_norm, doub
     qpc_cone_scale(&p, NULL);
     for (int32_t k = 0; k < p.count; k++)
         for (int32_t i = p.at[k]; i < p.at[k + 1]; i++) r[i] /= p.root[k] * p.scale;
-    int32_t steps = job->most > 0 ? job->most - job->found.newton - job->found.outers : 0;
-    if (job->most > 0 && steps <= 0) steps = 1;
+    int32_t steps = job->stop > 0 ? job->stop - job->found.newton - job->found.outers : 0;
+    if (job->stop > 0 && steps <= 0) steps = 1;
     if (job->total > 0 && (steps <= 0 || left(job) < steps)) steps = left(job);
-    if (job->after && job->most > 0) {
+    if (job->after && job->stop > 0) {
         double bound = 1 + DENSE_OPERATIONS / (1 + (double)n * (double)n * (double)n / 3);
         if (bound < steps) steps = (int32_t)bound;
     }
     int32_t outers = 0, newton = 0;
-    status = qpc_cone_solve(&p, job->tolerance, steps, job->arena, r, ret_norm, &outers, &newton, err);
+    status = qpc_cone_solve(&p, aim, steps, job->arena, r, ret_norm, &outers, &newton, err);
     job->found.outers += outers;
     job->found.newton += newton;
     for (int32_t k = 0; k < p.count; k++)
@@ -362,10 +372,10 @@ static qpc_status sparse(friction_job *job, const qpc_friction_doubt *doubt, con
     return status;
 }
 
-/// The rows that push, condensed; those outside that are violated then are pulled in, until none is.
-static qpc_status dense(friction_job *job, qpc_error *err) {
+/// The rows that push, condensed; those outside that are violated then are pulled in, until none is. `most`: unknowns.
+static qpc_status dense(friction_job *job, int32_t most, qpc_error *err) {
     const qpc_qp *qp = job->qp;
-    double *r = qpc_arena_array(job->arena, 3 * (size_t)qp->m, sizeof *r), norm = 0, scale = 1;
+    double *r = qpc_arena_array(job->arena, 3 * (size_t)qp->m, sizeof *r), norm = 0, scale = 1, aim = job->tolerance;
     if (r == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     qpc_status status = qpc_linsys_ensure(qp->sys, err);
     if (status == QPC_OK) status = qpc_friction_set_init(&job->set, qp, job->friction, job->arena, err);
@@ -377,18 +387,72 @@ static qpc_status dense(friction_job *job, qpc_error *err) {
         status = qpc_friction_set_condense(&job->set, job->arena, err);
         if (status != QPC_OK) return status;
         qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
-        status = solve_set(job, r, &norm, &scale, err);
+        status = solve_set(job, aim, r, &norm, &scale, err);
         if (status != QPC_OK) return status;
         job->found.iterations = round + 1 + job->found.newton + job->found.outers;
         qpc_friction_set_scatter(&job->set, r, job->lambda, job->beta);
         qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
         qpc_friction_set_motion(&job->set, r, job->rhs, job->dv);
         qpc_friction_set_report(&job->set, job->dv, r, &job->found);
-        if (pull_in(job, 1e-3 * job->tolerance * scale) == 0) break;
-        if (job->after && job->set.size > 2 * DENSE_AFTER) break;
-        if (job->most > 0 && job->found.newton + job->found.outers >= job->most) break; // all it was given
+        double worst;
+        if (pull_in(job, 1e-3 * job->tolerance * scale, &worst) == 0) {
+            // Within the tolerance in the units of the condensed problem is not quite so in those of the report.
+            if (job->found.natural <= job->tolerance || !(norm <= aim) || aim < job->tolerance) break;
+            aim = 0.1 * job->tolerance;
+        }
+        job->found.natural = hypot(job->found.natural, worst / scale); // of all rows, if this is the end
+        if (most > 0 && job->set.size > most) break;
+        if (job->stop > 0 && job->found.newton + job->found.outers >= job->stop) break; // all it was given
     }
     return QPC_OK;
+}
+
+/// What was come to is kept if it is the best so far; else the best is put back, in the end.
+static void keep_best(friction_job *job) {
+    size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
+    if (!(job->found.natural < job->least)) return;
+    job->least = job->found.natural;
+    job->best = job->found;
+    memcpy(job->best_dv, job->dv, n * sizeof *job->dv);
+    memcpy(job->best_lambda, job->lambda, m * sizeof *job->lambda);
+    memcpy(job->best_beta, job->beta, t * sizeof *job->beta);
+}
+
+static void take_best(friction_job *job) {
+    size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
+    if (!(job->least < job->found.natural)) return;
+    qpc_friction_report counts = job->found;
+    job->found = job->best;
+    job->found.iterations = counts.iterations;
+    job->found.newton = counts.newton;
+    job->found.outers = counts.outers;
+    memcpy(job->dv, job->best_dv, n * sizeof *job->dv);
+    memcpy(job->lambda, job->best_lambda, m * sizeof *job->lambda);
+    memcpy(job->beta, job->best_beta, t * sizeof *job->beta);
+}
+
+/// From the rows alone, without friction.
+static void start_over(friction_job *job) {
+    memcpy(job->dv, job->alone_dv, (size_t)job->qp->n * sizeof *job->dv);
+    memcpy(job->lambda, job->alone_lambda, (size_t)job->qp->m * sizeof *job->lambda);
+    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
+}
+
+/// Few rows push on a K that has a factor: dense matrices are no dearer then, and get to the end where the others go round in circles
+/// (stiff sheets). From the warm start, then from the rows alone.
+static qpc_status dense_first(friction_job *job, bool warm, bool *ret_contradict, qpc_error *err) {
+    job->found.path = QPC_FRICTION_BY_DENSE;
+    job->stop = warm && (job->most <= 0 || job->most > FIRST_STEPS) ? FIRST_STEPS : job->most;
+    qpc_status status = dense(job, 2 * DENSE_FIRST, err);
+    keep_best(job);
+    if (status != QPC_OK || job->found.natural <= job->tolerance || !warm || job->total > 0) return status;
+    status = ask(job, ret_contradict, err);
+    if (status != QPC_OK || *ret_contradict) return status;
+    start_over(job);
+    job->stop = job->most;
+    if (pushing(job) <= DENSE_FIRST) status = dense(job, 2 * DENSE_FIRST, err);
+    keep_best(job);
+    return status;
 }
 
 static qpc_status exact(friction_job *job, qpc_error *err) {
@@ -396,25 +460,39 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
     qpc_friction_path path = qpc_friction_choose(qp, job->friction);
     job->found.path = path;
     bool meshed = path == QPC_FRICTION_BY_SPARSE, banded = path == QPC_FRICTION_BY_CHAIN, warm = banded || any_push(job);
+    bool contradict = false;
     qpc_status status = meshed ? QPC_OK : qpc_linsys_ensure(qp->sys, err);
     if (status == QPC_OK && !warm) status = solve_without(job, err);
     if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
+    bool small = !banded && (!meshed || (qp->sys->blocks == NULL && qp->n <= SMALL)) && pushing(job) <= DENSE_FIRST;
+    if (small) {
+        status = dense_first(job, warm, &contradict, err);
+        if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
+        take_best(job);
+        if (contradict) return alone(job, warm, err);
+    }
     if (banded || meshed) {
         // A bound on all iterations leaves nothing for that before the end.
         qpc_friction_doubt asking = {ask, job}, *doubt = warm && job->total <= 0 ? &asking : NULL;
+        job->found.path = path;
         status = banded ? chain(job, doubt, err) : sparse(job, doubt, warm ? job->options->start : job->dv, err);
+        keep_best(job);
         if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
-        bool contradict = false;
         if (doubt != NULL) status = ask(job, &contradict, err);
         if (status != QPC_OK || contradict) return status == QPC_OK ? alone(job, warm, err) : status;
         job->after = true;
+        if (job->asked && job->found.natural > FAR_OFF) start_over(job);
     }
-    bool bounded = meshed || job->most > 0, large = pushing(job) > DENSE_AFTER;
+    bool bounded = meshed || job->most > 0, large = pushing(job) > (meshed && qp->sys->blocks == NULL ? DENSE_FIRST : DENSE_AFTER);
     bool spent = job->most > 0 && job->found.newton >= job->most;
-    if (!(job->after && bounded && (large || spent))) {
+    if (!small && !(job->after && bounded && (large || spent))) {
         job->found.path = QPC_FRICTION_BY_DENSE;
-        status = dense(job, err);
+        job->stop = job->most;
+        status = dense(job, job->after ? 2 * DENSE_AFTER : 0, err);
+        keep_best(job);
     }
+    take_best(job);
+    if (job->asked && !(job->found.natural < WORTHLESS)) start_over(job); // nobody shall go on from that
     return status == QPC_OK ? alone(job, warm, err) : status;
 }
 
@@ -434,8 +512,12 @@ static bool prepare(friction_job *job, const double *lambda, const double *beta)
     job->beta = qpc_arena_array(job->arena, t, sizeof *job->beta);
     job->alone_dv = qpc_arena_array(job->arena, n, sizeof *job->alone_dv);
     job->alone_lambda = qpc_arena_array(job->arena, m, sizeof *job->alone_lambda);
+    job->best_dv = qpc_arena_array(job->arena, n, sizeof *job->best_dv);
+    job->best_lambda = qpc_arena_array(job->arena, m, sizeof *job->best_lambda);
+    job->best_beta = qpc_arena_array(job->arena, t, sizeof *job->best_beta);
+    job->least = DBL_MAX;
     if (job->dv == NULL || job->rhs == NULL || job->lambda == NULL || job->beta == NULL ||
-        job->alone_dv == NULL || job->alone_lambda == NULL)
+        job->alone_dv == NULL || job->alone_lambda == NULL || job->best_dv == NULL || job->best_lambda == NULL || job->best_beta == NULL)
         return false;
     memset(job->dv, 0, n * sizeof *job->dv);
     for (size_t i = 0; i < m; i++)

@@ -168,8 +168,10 @@ qpc_status qpc_step_guess_friction(qpc_world *w, const double *dv, qpc_error *er
 /// Contact of the rub with that row, or -1.
 int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row);
 qpc_vec3 qpc_rub_impulse(const qpc_rub *rub, int32_t k);
-/// Every contact with a force that has a law of friction is in the rub.
+/// Every contact with a force that has a law of friction is in the rub; true where friction is off.
 bool qpc_rub_is_whole(const qpc_world *w);
+/// Tangent rows of those that are not, with no impulse: what was left out is judged by the law all the same.
+qpc_status qpc_rub_complete(qpc_world *w, double h, qpc_error *err);
 double qpc_rub_potential(const qpc_rub *rub, const double *dv);
 void qpc_rub_load(const qpc_rub *rub, int32_t n, const double *b, double *out);
 

@@ -180,11 +180,33 @@ int32_t qpc_rub_of_row(const qpc_rub *rub, int32_t row) {
 
 bool qpc_rub_is_whole(const qpc_world *w) {
     const qpc_rows *rows = &w->rows;
+    if (!w->rubs || w->solver.friction == QPC_FRICTION_OFF) return true;
     for (int32_t i = 0; i < rows->m; i++) {
         if (rows->kind[i] != QPC_ROW_CONTACT || !(rows->lambda[i] > 0.0) || qpc_rub_of_row(&w->rub, i) >= 0) continue;
         if (qpc_world_law(w, &w->held.data[rows->source[i]]).friction > 0.0) return false;
     }
     return true;
+}
+
+qpc_status qpc_rub_complete(qpc_world *w, double h, qpc_error *err) {
+    qpc_rub *rub = &w->rub;
+    qpc_friction all;
+    int32_t count = rub->row.count;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    int32_t *row = qpc_arena_array(&w->arena, (size_t)count, sizeof *row);
+    double *beta = qpc_arena_array(&w->arena, 2 * (size_t)count, sizeof *beta);
+    if (row == NULL || beta == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", count);
+    for (int32_t k = 0; k < count; k++) row[k] = rub->row.data[k];
+    for (int32_t k = 0; k < 2 * count; k++) beta[k] = rub->beta.data[k];
+    qpc_status st = qpc_step_make_friction(w, h, &all, err);
+    for (int32_t k = 0, old = 0; st == QPC_OK && k < rub->row.count; k++) { // both in the order of rows
+        bool known = old < count && row[old] == rub->row.data[k];
+        rub->beta.data[2 * k] = known ? beta[2 * old] : 0.0;
+        rub->beta.data[2 * k + 1] = known ? beta[2 * old + 1] : 0.0;
+        old += known;
+    }
+    qpc_arena_rewind(&w->arena, mark);
+    return st;
 }
 
 /// Impulse of friction on the first side of contact k of the rub, N s.

@@ -10,6 +10,7 @@
 
 static const double RUSH = 4.0;      // times the speed of the driver
 static const double NATURAL = 1.01;  // of the speed that there is without the driver
+static const double OWN = 0.1;       // of the energy of the fastest node, that does not tell
 static const double CLOSING = 1e-6;  // of the speed of the driver, that counts
 static const double PARTS[] = {0.25, 0.0625, 0.0}; // of its way that a driver goes
 enum {
@@ -23,6 +24,9 @@ typedef struct press {
     double *drive;   // (bodies) speed of what drives in the body, m/s
     double *fastest; // (bodies) of a group, by its lowest body: at the end of the motion
     double *allowed;
+    double *mass;    // (bodies) of what is fastest, kg; 0: of a rigid body
+    double *work;    // (bodies) of drivers, pins and forces on the group, J
+    bool *driven;    // (bodies) something kinematic in the group moves, or is kept from it
     double out;      // speed of pushing out at the start of the motion, m/s; < 0: not looked at
 } press;
 
@@ -81,6 +85,12 @@ static const int32_t *side_of(const qpc_world *w, int32_t row) {
     return w->held.data[w->rows.source[row]].surface;
 }
 
+static void note_speed(press *p, int32_t root, double speed, double mass) {
+    if (speed <= p->fastest[root]) return;
+    p->fastest[root] = isfinite(speed) ? speed : HUGE_VAL;
+    p->mass[root] = mass;
+}
+
 /// Nodes of a free body: how fast they were and are, and pins that drive it.
 static void measure_body(const qpc_world *w, const qpc_trial *t, press *p, int32_t k) {
     const qpc_body *body = &w->bodies[k];
@@ -92,7 +102,7 @@ static void measure_body(const qpc_world *w, const qpc_trial *t, press *p, int32
             continue;
         }
         double after = v3_norm(v3_add(before, v3_load(w->dv + 3 * i)));
-        p->fastest[root] = isfinite(after) ? fmax(p->fastest[root], after) : HUGE_VAL;
+        note_speed(p, root, after, w->mass[i]);
         double pulled = t->h * (v3_norm(qpc_world_load(w, 3 * i)) / w->mass[i] + v3_norm(w->gravity));
         p->allowed[root] = fmax(p->allowed[root], v3_norm(before) + pulled);
     }
@@ -106,7 +116,7 @@ static void measure_rigid(const qpc_world *w, const qpc_trial *t, press *p, int3
     double after = qpc_rigid_speed(part, v3_add(now->v, v3_load(dv)), v3_add(now->w, v3_load(dv + 3)));
     double pulled = v3_norm(qpc_world_load(w, part->dof)) / part->inertia.mass + v3_norm(w->gravity) +
                     part->reach * v3_norm(qpc_world_load(w, part->dof + 3)) / fmin(I[0], fmin(I[1], I[2]));
-    p->fastest[root] = isfinite(after) ? fmax(p->fastest[root], after) : HUGE_VAL;
+    note_speed(p, root, after, 0.0);
     p->allowed[root] = fmax(p->allowed[root], qpc_rigid_speed(part, now->v, now->w) + t->h * pulled);
 }
 
@@ -114,7 +124,8 @@ static void measure_rigid(const qpc_world *w, const qpc_trial *t, press *p, int3
 static void measure(const qpc_world *w, const qpc_trial *t, press *p) {
     for (int32_t i = 0; i < w->body_count; i++) {
         p->group[i] = i;
-        p->fastest[i] = p->allowed[i] = 0.0;
+        p->fastest[i] = p->allowed[i] = p->mass[i] = 0.0;
+        p->driven[i] = false;
         p->drive[i] = holdable(&w->bodies[i]) ? w->bodies[i].hold * qpc_motion_speed(&w->bodies[i], t->h) : 0.0;
     }
     for (int32_t i = 0; i < w->rows.m; i++) {
@@ -123,6 +134,8 @@ static void measure(const qpc_world *w, const qpc_trial *t, press *p) {
             qpc_group_join(p->group, side[0], side[1]);
     }
     for (int32_t k = 0; k < w->body_count; k++) {
+        const qpc_body *body = &w->bodies[k];
+        if (body->motion == QPC_KINEMATIC && (body->hold < 1.0 || qpc_motion_speed(body, t->h) > 0.0)) p->driven[qpc_group_of(p->group, k)] = true;
         if (w->bodies[k].motion == QPC_DYNAMIC) measure_body(w, t, p, k);
         if (w->bodies[k].motion == QPC_RIGID) measure_rigid(w, t, p, k);
     }
@@ -132,14 +145,35 @@ static void measure(const qpc_world *w, const qpc_trial *t, press *p) {
     }
 }
 
+/// What stands by its orders is no driver, but a wall like any other.
 static double rush_of(const qpc_world *w, const press *p, int32_t body) {
     int32_t root = qpc_group_of(p->group, body);
-    return w->bodies[body].motion == QPC_KINEMATIC && p->fastest[root] > p->allowed[root] ? p->fastest[root] : 0.0;
+    return w->bodies[body].motion == QPC_KINEMATIC && p->driven[root] && p->fastest[root] > p->allowed[root] ? p->fastest[root] : 0.0;
 }
 
-static double fastest_rush(const qpc_world *w, const qpc_trial *t, press *p) {
+/// Energy tells who made a group fast: if nobody did as much work on it as the haste of its fastest node alone takes, or no more than a
+/// small part of what that node has, it was in it before (a stiff sheet that swings back). Of an unsolved QP work says nothing.
+static void excuse(qpc_world *w, const qpc_trial *t, press *p) {
+    if (t->limited) return;
+    qpc_trial measured = *t;
+    memset(p->work, 0, (size_t)w->body_count * sizeof *p->work);
+    measured.work_of = p->work;
+    qpc_trial_test_energy(w, &measured);
+    if (measured.pushes) return; // by more than is booked
+    for (int32_t k = 0; k < w->body_count; k++) {
+        int32_t root = qpc_group_of(p->group, k);
+        if (root != k) p->work[root] += p->work[k];
+    }
+    for (int32_t k = 0; k < w->body_count; k++) {
+        double fast = p->fastest[k], allowed = p->allowed[k];
+        if (!(fast > allowed) || !(fast < HUGE_VAL)) continue;
+        double gained = fmax(fast * fast - allowed * allowed, OWN * fast * fast);
+        if (p->work[k] + measured.work_pushed <= 0.5 * p->mass[k] * gained) p->allowed[k] = fast;
+    }
+}
+
+static double fastest_rush(const qpc_world *w, const press *p) {
     double rush = 0.0;
-    measure(w, t, p);
     for (int32_t k = 0; k < w->body_count; k++) rush = fmax(rush, rush_of(w, p, k));
     return rush;
 }
@@ -147,13 +181,19 @@ static double fastest_rush(const qpc_world *w, const qpc_trial *t, press *p) {
 /// How fast the fastest group rushes that something kinematic touches; 0: none does. Pairs that are too near at the start drive as well.
 static qpc_status find_rush(qpc_world *w, const qpc_trial *t, press *p, double *ret_rush, qpc_error *err) {
     double ratio = 1.0, widest = 0.0;
-    *ret_rush = fastest_rush(w, t, p);
-    if (!(*ret_rush > 0.0) || p->out >= 0.0) return QPC_OK;
-    qpc_status st = qpc_detect_gap_within(w->detector, w->x, 1.0, &ratio, err);
-    if (st != QPC_OK) return st;
-    for (int32_t i = 0; i < w->held.count; i++) widest = fmax(widest, w->held.data[i].separation);
-    p->out = fmax(0.0, 1.0 - ratio) * widest / t->h;
-    *ret_rush = fastest_rush(w, t, p);
+    measure(w, t, p);
+    *ret_rush = fastest_rush(w, p);
+    if (*ret_rush > 0.0 && p->out < 0.0) {
+        qpc_status st = qpc_detect_gap_within(w->detector, w->x, 1.0, &ratio, err);
+        if (st != QPC_OK) return st;
+        for (int32_t i = 0; i < w->held.count; i++) widest = fmax(widest, w->held.data[i].separation);
+        p->out = fmax(0.0, 1.0 - ratio) * widest / t->h;
+        measure(w, t, p);
+        *ret_rush = fastest_rush(w, p);
+    }
+    if (!(*ret_rush > 0.0)) return QPC_OK;
+    excuse(w, t, p);
+    *ret_rush = fastest_rush(w, p);
     return QPC_OK;
 }
 
@@ -195,10 +235,13 @@ static bool has_kinematic(const qpc_world *w) {
 static bool start(qpc_world *w, press *p) {
     size_t bodies = (size_t)w->body_count;
     p->group = qpc_arena_array(&w->arena, bodies, sizeof *p->group);
-    p->drive = qpc_arena_array(&w->arena, 3 * bodies, sizeof *p->drive);
-    if (p->group == NULL || p->drive == NULL) return false;
+    p->drive = qpc_arena_array(&w->arena, 5 * bodies, sizeof *p->drive);
+    p->driven = qpc_arena_array(&w->arena, bodies, sizeof *p->driven);
+    if (p->group == NULL || p->drive == NULL || p->driven == NULL) return false;
     p->fastest = p->drive + bodies;
-    p->allowed = p->fastest + bodies;
+    p->allowed = p->drive + 2 * bodies;
+    p->mass = p->drive + 3 * bodies;
+    p->work = p->drive + 4 * bodies;
     p->out = -1.0;
     return true;
 }

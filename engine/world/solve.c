@@ -22,7 +22,7 @@ enum {
     RELAX_STEPS = 6,
     MOST_ALTERNATIONS = 12,
     MOST_CHAIN_STEPS = 300,  // of a friction problem without dense matrices
-    MOST_FRICTION_STEPS = 60, // of a friction problem; warm ones take two to six, some have no solution at all
+    MOST_FRICTION_STEPS = 150, // of a friction problem; warm ones take two to six, some have no solution at all
 };
 
 static void count_solve(qpc_step_report *r, const qpc_solver_report *s) {
@@ -256,15 +256,6 @@ static bool asks_of_nobody(const qpc_qp *qp, double tolerance) {
     return false;
 }
 
-/// A contact with a force has a law of friction.
-static bool leaves_friction_out(const qpc_world *w) {
-    if (!w->rubs || w->solver.friction == QPC_FRICTION_OFF) return false;
-    for (int32_t i = 0; i < w->rows.m; i++)
-        if (w->rows.kind[i] == QPC_ROW_CONTACT && w->rows.lambda[i] > 0.0 && qpc_world_law(w, &w->held.data[w->rows.source[i]]).friction > 0.0)
-            return true;
-    return false;
-}
-
 /// The proof needs no strain limit, which would give way first.
 static bool contacts_alone(const qpc_world *w, const qpc_solver_report *report) {
     for (int32_t k = 0; k < qpc_conflict_named(report); k++)
@@ -378,7 +369,7 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
         return QPC_OK;
     }
     if (st != QPC_OK) return st;
-    if (smooth && leaves_friction_out(w)) w->rub.unmet = true;
+    if (smooth && !qpc_rub_is_whole(w)) w->rub.unmet = true;
     t->stalled = report.outcome == QPC_OUTCOME_STALLED;
     // A solver that does not get there (named alone, it has no fallback) is not asked for ever.
     if (!projects && (t->stalled || report.outcome == QPC_OUTCOME_ITERATION_LIMIT) && ++t->unsolved >= MOST_UNSOLVED) t->last_pass = true;

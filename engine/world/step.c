@@ -108,8 +108,13 @@ static void count_certificate(qpc_world *w, const qpc_trial *t, const qpc_certif
     r->active = c->active;
 }
 
-static void count_friction(qpc_world *w, const qpc_qp *qp, double h, const qpc_certificate *rows) {
-    const qpc_rub *rub = &w->rub;
+/// Of whatever way the motion was come to: contacts that it left friction out of have none, and are judged like the others.
+static qpc_status count_friction(qpc_world *w, const qpc_qp *qp, double h, const qpc_certificate *rows, qpc_error *err) {
+    qpc_rub *rub = &w->rub;
+    bool whole = qpc_rub_is_whole(w), none = rub->row.count == 0;
+    if (none && whole) return QPC_OK;
+    qpc_status st = whole ? QPC_OK : qpc_rub_complete(w, h, err);
+    if (st != QPC_OK) return st;
     const qpc_friction friction = {rub->row.count, rub->row.data, rub->mu.data, rub->start.data, rub->column.data,
                                    rub->value.data, rub->u0.data};
     qpc_friction_certificate c = qpc_certify_friction(qp, &friction, w->dv, w->rows.lambda, rub->beta.data, rows->scale);
@@ -119,7 +124,9 @@ static void count_friction(qpc_world *w, const qpc_qp *qp, double h, const qpc_c
     w->report->sliding = c.sliding;
     double enough = w->solver.tolerance * w->min_separation / h; // as for rows
     bool met = c.natural <= enough && rows->natural <= enough && rows->stat <= QPC_STAT_TOLERANCE;
-    if (met && qpc_rub_is_whole(w)) w->rub.unmet = false; // nobody saw it, but it is met
+    if (met) w->rub.unmet = false; // nobody saw it, but it is met
+    if (none) rub->row.count = rub->beta.count = 0; // an impact of theirs has no friction either
+    return QPC_OK;
 }
 
 /// Positions and forces of the contacts that have a row, for readers.
@@ -229,7 +236,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
         qp.b = load;
     }
     qpc_status st = qpc_certify(&qp, w->dv, w->rows.lambda, &w->arena, &certificate, err);
-    if (st == QPC_OK && w->rub.row.count > 0) count_friction(w, &qp, t->h, &certificate);
+    if (st == QPC_OK) st = count_friction(w, &qp, t->h, &certificate, err);
     qpc_arena_rewind(&w->arena, mark);
     if (st != QPC_OK) return st;
     count_certificate(w, t, &certificate);
