@@ -251,6 +251,7 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
     for (int32_t i = 0; i < surface_count; i++) {
         qpc_status status = check_surface(&surfaces[i], i, x, node_count, err);
         if (status != QPC_OK) return status;
+        if (surfaces[i].absent) continue;
         meshes += surfaces[i].mesh != NULL;
         if (surfaces[i].mesh != NULL || surfaces[i].shape != NULL) continue;
         features += surfaces[i].node_count;
@@ -270,10 +271,11 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
     qpc_status status = qpc_obstacles_init(det, surfaces, surface_count, err);
     if (det->meshes == NULL || det->chains == NULL || det->solid == NULL) status = no_memory(err);
     for (int32_t i = 0; i < surface_count && status == QPC_OK; i++) det->solid[i] = surfaces[i].mesh != NULL && surfaces[i].motion != QPC_DYNAMIC;
-    for (int32_t i = 0; i < surface_count && status == QPC_OK; i++)
-        if (surfaces[i].shape == NULL) status = surfaces[i].mesh != NULL
-                     ? add_mesh(det, &surfaces[i], i, x, &triangles, &edges, err)
-                     : add_chain(det, &surfaces[i], i, &edges, err);
+    for (int32_t i = 0; i < surface_count && status == QPC_OK; i++) {
+        if (surfaces[i].absent) continue;
+        if (surfaces[i].mesh != NULL) status = add_mesh(det, &surfaces[i], i, x, &triangles, &edges, err);
+        else if (surfaces[i].shape == NULL) status = add_chain(det, &surfaces[i], i, &edges, err);
+    }
     if (status == QPC_OK) status = reserve_scratch(det, err);
     bool deforming = false;
     for (int32_t i = 0; i < det->mesh_count && status == QPC_OK; i++)

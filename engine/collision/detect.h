@@ -36,6 +36,7 @@ typedef struct qpc_surface {
     const double *rest_length;      // chain: (node_count - 1) m, borrowed
     double radius;                  // half thickness, m; > 0, for a static or kinematic mesh >= 0
     double self_exclusion;          // self pairs: m along the rest shape; < 0: pi (r + r) / 2
+    bool absent;                    // nothing touches it, and features (so keys) are numbered without it
 } qpc_surface;
 
 typedef struct qpc_detector qpc_detector;

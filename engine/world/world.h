@@ -46,6 +46,9 @@ typedef struct qpc_body {
     double hold;                // kinematic: part of its motion that it is let go in the present attempt
     bool stood;                 // kinematic: it was not let go at all in the motion before
     bool pressing;              // kinematic: the present attempt has no answer, or a wild one, because of it
+    double self_exclusion;      // as qpc_surface has it
+    bool gone;                  // removed after the step gone_since; see remove.c
+    int64_t gone_since;
 } qpc_body;
 
 typedef struct qpc_rigid_part { // what a rigid body is beside its surface
@@ -63,6 +66,7 @@ typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (
     double pace;               // m/s of the orders since it lags behind: what catching up is capped by
     double hold;               // part of its way that it is let go in the present attempt
     bool told;                 // the target is new: to be reached in the coming step
+    bool gone;                 // its body is: nothing holds it
     qpc_vec3 reaction;         // N, force of the constraint on the node over the last step
     qpc_vec3 b;                // right-hand side of the free system
     int32_t first, count;      // its neighbours and itself in pin_other and pin_block
@@ -196,6 +200,7 @@ struct qpc_world {
     int64_t step;
     double time;
     uint64_t hash;
+    qpc_vec3 gone_moment; // of removed bodies, sum m x, kg m: they have no weight
     double energy, energy_start, work, work_pushed, kinetic_start, elastic_most;
     double work_most; // largest |work| so far, for the scale of reports
     double height_low, height_high; // along -gravity, m
@@ -212,6 +217,12 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, co
                         double *ret_potential, double *ret_elastic);
 /// Chain the hash of the state after step w->step + 1 onto w->hash.
 uint64_t qpc_world_state_hash(qpc_world *w);
+
+// ---- remove.c ----
+/// A detector of all bodies but those (gone: body_count, NULL: of all), with positions as they are.
+qpc_status qpc_world_make_detector(const qpc_world *w, const bool *gone, qpc_detector **ret, qpc_error *err);
+/// Between steps: remove those bodies (body_count, with the ones that are gone already); the world takes over the detector, which knows the rest.
+void qpc_world_take_out(qpc_world *w, const bool *gone, qpc_detector *detector);
 
 // ---- standstill.c ----
 qpc_status qpc_still_make(qpc_world *w, qpc_error *err);

@@ -279,6 +279,19 @@ void qpc_check_scene_fini(qpc_check_scene *s) {
     *s = (qpc_check_scene){0};
 }
 
+void qpc_check_scene_remove(qpc_check_scene *s, int32_t body) {
+    int32_t obstacles = 0, lists = 0;
+    qpc_checker_remove(s->checker, body);
+    for (int32_t i = 0; i < s->obstacle_count; i++)
+        if (s->obstacles[i].body != body) s->obstacles[obstacles++] = s->obstacles[i];
+    for (int32_t i = 0; i < s->list_count; i++) {
+        if (s->lists[i].body == body) free(s->lists[i].nodes);
+        else s->lists[lists++] = s->lists[i];
+    }
+    s->obstacle_count = obstacles;
+    s->list_count = lists;
+}
+
 bool qpc_check_scene_next(qpc_check_scene *s, const double *frame, qpc_check_report *report) {
     size_t size = 3 * (size_t)s->frame_nodes * sizeof *frame;
     memcpy(s->x1, frame, size);
