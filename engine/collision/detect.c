@@ -124,7 +124,7 @@ static qpc_status add_chain(qpc_detector *det, const qpc_surface *s, int32_t sur
     c->edge_count = s->node_count > 1 ? s->node_count - 1 : 1;
     c->feature_base = det->feature_count;
     c->edge_base = (int32_t)*edges;
-    c->motion = s->motion;
+    c->motion = s->motion == QPC_RIGID ? QPC_DYNAMIC : s->motion;
     c->radius = s->radius;
     c->self_exclusion = s->self_exclusion < 0 ? acos(-1.0) * s->radius : s->self_exclusion;
     det->feature_count += s->node_count;

@@ -25,7 +25,7 @@
 #include "engine/collision/implicit.h"
 #include "engine/geometry/mesh.h"
 
-/// Rigid: a mesh that moves as its world says and touches like a dynamic one, but never itself.
+/// Rigid: a mesh, or a chain of one or two nodes (a sphere, a capsule), that moves as its world says and touches like a dynamic one, but never itself.
 typedef enum qpc_motion_kind { QPC_STATIC, QPC_KINEMATIC, QPC_DYNAMIC, QPC_RIGID } qpc_motion_kind;
 
 typedef struct qpc_surface {

@@ -18,10 +18,10 @@ qpc_status qpc_world_make_detector(const qpc_world *w, const bool *gone, qpc_det
         surfaces[i] = (qpc_surface){
             .motion = body->motion,
             .first_node = body->first_node,
-            .node_count = body->node_count,
+            .node_count = body->core_count > 0 ? body->core_count : body->node_count,
             .mesh = body->mesh,
             .shape = body->obstacle ? &body->shape : NULL,
-            .rest_length = body->mesh == NULL && !body->obstacle ? w->rest_length + body->first_spring : NULL,
+            .rest_length = body->mesh != NULL || body->obstacle ? NULL : body->core_count > 0 ? &body->core_length : w->rest_length + body->first_spring,
             .radius = body->radius,
             .self_exclusion = body->self_exclusion,
             .absent = gone != NULL && gone[i],

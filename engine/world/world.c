@@ -421,12 +421,15 @@ static qpc_status make_system(qpc_world *w, qpc_error *err) {
 }
 
 /// Smallest thickness of a pair that can touch: the unit of the tolerances of a step.
+/// Of a sphere or capsule the radius is its size: what is told apart near it is so much finer.
+static const double ROUND_FINENESS = 0.01;
+
 static double smallest_separation(const qpc_scene_def *def) {
     double cable = HUGE_VAL, other = HUGE_VAL;
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
         double *least = body->motion >= QPC_DYNAMIC ? &cable : &other;
-        *least = fmin(*least, body->radius);
+        *least = fmin(*least, body->round ? ROUND_FINENESS * body->radius : body->radius);
     }
     if (cable == HUGE_VAL) return 1e-3;
     return fmin(2.0 * cable, cable + other);
@@ -569,7 +572,7 @@ qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
         .kind = body->obstacle ? "obstacle" : body->tet_count > 0 ? "soft" : surface ? "cloth" : kinds[body->motion],
         .first_node = body->first_node,
         .node_count = body->node_count,
-        .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->obstacle ? 0 : body->node_count - 1,
+        .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->obstacle || body->core_count > 0 ? 0 : body->node_count - 1,
         .nodes_per_element = body->mesh != NULL ? 3 : 2,
         .radius = body->radius,
         .first_spring = body->first_spring,

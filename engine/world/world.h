@@ -33,6 +33,8 @@ typedef struct qpc_body {
     double radius;
     qpc_mesh *mesh;
     bool obstacle;              // its nodes are those of a frame; see obstacles.h
+    int32_t core_count;         // rigid sphere, capsule: its first nodes, which with `radius` about them are its surface; else 0
+    double core_length;         // m, between those of a capsule
     qpc_implicit shape;
     bool responds;              // at the level of velocities, without rows; see respond.c
     qpc_mesh *tets;             // soft: what the mesh is the boundary of
@@ -56,6 +58,7 @@ typedef struct qpc_rigid_part { // what a rigid body is beside its surface
     int32_t dof;               // first of its six unknowns
     qpc_rigid_body inertia;
     double reach;              // of its farthest vertex from the centre, m
+    double swing;              // the same of what is tested along chords: not the frame of a sphere or capsule
     qpc_vec3 kick, twist;      // change of velocities that pose1 was placed with
     double held;               // its vertices stay where they are for that part of the motion (TR23); 0: they go
 } qpc_rigid_part;
