@@ -105,7 +105,7 @@ static double backtrack(qpc_world *w, double h, double most, bool *ret_full) {
         for (int32_t k = 0; k < nodes; k++) change += (w->dv_best[k] - w->dv[k]) * (w->dv_best[k] - w->dv[k]);
         change = sqrt(change / nodes);
     } else
-        for (int32_t k = 0; k < nodes; k++) change = fmax(change, fabs(w->dv_best[k] - w->dv[k]));
+        for (int32_t k = 0; k < nodes; k += 3) change = fmax(change, v3_norm(v3_sub(v3_load(w->dv_best + k), v3_load(w->dv + k))));
     change = fmax(change, change_of_rigids(w, w->dv_best, w->dv));
     memcpy(w->dv, w->dv_best, (size_t)n * sizeof(double));
     *ret_full = alpha == 1.0;
