@@ -186,6 +186,7 @@ typedef struct qpc_body_info {
     const qpc_mesh *mesh; // NULL for a cable; of a soft body the boundary
     const qpc_mesh *tets; // of a soft body, else NULL
     bool moves;           // false: positions never change
+    int64_t removed;      // the step after which it was taken out of the world, or -1: its nodes stay where they were, and mean nothing
 } qpc_body_info;
 int32_t qpc_world_body_count(const qpc_world *world);
 qpc_body_info qpc_world_body(const qpc_world *world, int32_t body);
@@ -231,6 +232,7 @@ typedef enum qpc_still_reason {
     QPC_STILL_NOT,    // it was not
     QPC_STILL_FAST,   // it was over ten times faster than anything explains, with more than ten times the energy there is
     QPC_STILL_BURIED, // stiffness times dt^2 is so much larger than mass that K has no factor in double precision
+    QPC_STILL_REMOVED, // inside of a world: it was taken out of it, and is not told of
 } qpc_still_reason;
 qpc_still_reason qpc_world_still(const qpc_world *world, int32_t body);
 /// Nothing free moved in a part of that step: no motion made sense, and no body alone was to blame.

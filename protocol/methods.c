@@ -209,6 +209,9 @@ static const qpc_field_spec world_describe_results[] = {
     R("scene", MAP, "The canonical scene."),
     R("name", STR, "The label."),
     BODIES_RESULT,
+    R("removed", LIST,
+      "Maps {body, step}: bodies, by number, that a control took out of the world after that step. Their rows of the node "
+      "arrays stay, and mean nothing."),
     R("step", INT, "Number of the last finished step."),
     R("time", REAL, "Simulated time, s."),
     R("dt", REAL, "Length of a step, s."),
@@ -302,7 +305,7 @@ static const qpc_field_spec state_results[] = {
 static const qpc_field_spec control_params[] = {
     WORLD_PARAM,
     N("control", MAP, 0, 0,
-      "Any of forces, clear_forces, targets, motions, parameters (docs/scene.md, Control)."),
+      "Any of remove, forces, clear_forces, targets, motions, parameters (docs/scene.md, Control)."),
 };
 static const qpc_field_spec control_results[] = {
     R("step", INT, "The step after which it applies."),

@@ -410,11 +410,22 @@ static qpc_status step_once(qpc_actor *actor, qpc_error *err) {
     return QPC_OK;
 }
 
+/// One event a body, so that readers of the run know from which step on its nodes mean nothing.
+static void record_removals(qpc_actor *actor, int64_t step, const qpc_value *list) {
+    for (int32_t i = 0; list != NULL && i < list->list.count; i++) {
+        const qpc_value *item = &list->list.items[i];
+        char name[QPC_NAME_SIZE];
+        if (item->kind == QPC_INT) qpc_recorder_event(actor->recorder, step, "removed", qpc_world_body(actor->world, (int32_t)item->i).name);
+        else if (qpc_read_text(item, "control.remove", name, sizeof name, NULL) == QPC_OK) qpc_recorder_event(actor->recorder, step, "removed", name);
+    }
+}
+
 static qpc_status apply_control(qpc_actor *actor, const qpc_value *control, qpc_error *err) {
     int64_t step = qpc_world_step_number(actor->world);
     qpc_status status = qpc_world_control(actor->world, control, err);
     if (status == QPC_OK && actor->recorder != NULL) {
         qpc_recorder_command(actor->recorder, step, "world.control", control);
+        record_removals(actor, step, qpc_map_get(control, "remove"));
     }
     return status;
 }

@@ -347,6 +347,18 @@ QPC_HANDLER(qpc_handle_world_list) {
     return qpc_finish(&map, status, ret, err);
 }
 
+static void put_removed(qpc_value *map, qpc_status *status, const qpc_snapshot *snapshot) {
+    qpc_value list = qpc_list();
+    for (int32_t i = 0; i < snapshot->body_count; i++) {
+        if (snapshot->removed[i] < 0) continue;
+        qpc_value one = qpc_map();
+        qpc_put(&one, status, "body", qpc_int(i));
+        qpc_put(&one, status, "step", qpc_int(snapshot->removed[i]));
+        qpc_add(&list, status, one);
+    }
+    qpc_put(map, status, "removed", list);
+}
+
 QPC_HANDLER(qpc_handle_world_describe) {
     (void)ret_data;
     qpc_actor *actor = NULL;
@@ -359,6 +371,7 @@ QPC_HANDLER(qpc_handle_world_describe) {
     qpc_put(&map, &status, "scene", scene);
     qpc_put_text(&map, &status, "name", info.name);
     put_bodies(&map, &status, info.layout);
+    put_removed(&map, &status, snapshot);
     qpc_put(&map, &status, "step", qpc_int(snapshot->step));
     qpc_put(&map, &status, "time", qpc_real(snapshot->time));
     qpc_put(&map, &status, "dt", qpc_real(info.dt));

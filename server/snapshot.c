@@ -148,6 +148,7 @@ static void carve_all(carver *block, qpc_snapshot *s) {
         if (s->parts & QPC_PART_VELOCITIES) s->velocities32 = carve(block, nodes, 12);
     }
     s->tensions = carve(block, (size_t)s->tension_count, 8);
+    s->removed = carve(block, (size_t)s->body_count, 8);
     size_t joints = (size_t)s->joint_count;
     s->joint_constraint = carve(block, joints, 4);
     s->joint_kind = carve(block, joints, 1);
@@ -232,7 +233,7 @@ qpc_status qpc_snapshot_take(const qpc_world *world, const qpc_layout *layout,
                              const qpc_step_report *report, uint32_t parts, qpc_snapshot **ret,
                              qpc_error *err) {
     // What there is to copy.
-    qpc_snapshot head = {.parts = parts, .node_count = layout->node_count};
+    qpc_snapshot head = {.parts = parts, .node_count = layout->node_count, .body_count = layout->body_count};
     const double *tensions = NULL, *limits = NULL, *reactions = NULL;
     const int32_t *reaction_node = NULL;
     const qpc_contact_info *contacts = NULL;
@@ -276,6 +277,7 @@ qpc_status qpc_snapshot_take(const qpc_world *world, const qpc_layout *layout,
     if (s->positions32 != NULL) to_single(s->positions, s->positions32, numbers);
     if (s->velocities32 != NULL) to_single(s->velocities, s->velocities32, numbers);
     if (s->tension_count > 0) memcpy(s->tensions, tensions, 8 * (size_t)s->tension_count);
+    for (int32_t i = 0; i < s->body_count; i++) s->removed[i] = qpc_world_body(world, i).removed;
     if (s->limit_count > 0) memcpy(s->limit_forces, limits, 8 * (size_t)s->limit_count);
     if (s->contact_count > 0) copy_contacts(s, contacts);
     if (s->conflict_count > 0) copy_conflicts(s, conflicts);

@@ -66,6 +66,8 @@ typedef struct qpc_snapshot {
     double *positions, *velocities; // (nodes x 3) m, m/s
     float *positions32, *velocities32;
     double *tensions, *limit_forces; // N
+    int64_t *removed;                // (bodies) the step after which it was taken out of the world, or -1
+    int32_t body_count;
     int32_t *contact_body, *contact_feature; // (n x 2)
     uint8_t *contact_kind;                   // (n)
     double *contact_position, *contact_normal, *contact_gap, *contact_force, *contact_friction;

@@ -4,7 +4,8 @@
 //
 // Reads the frames of a run file, sub-steps included, and asks of every motion between two of them
 // whether anything touched, of every state whether anything intersects, and how close things came. It
-// uses the scene and the meshes that the run file holds and no code of the engine. Frames should be
+// uses the scene and the meshes that the run file holds and no code of the engine. Bodies that were removed on the way (events) are
+// left out from then on. Frames should be
 // recorded in float64 with `record.substeps` on: single precision moves nodes by rounding, and a
 // halved step without its middle states hides the path that was travelled.
 // Exit status: 0 nothing was found, 1 the promise is broken, 2 usage or a file that does not read,
@@ -37,6 +38,9 @@ typedef struct job {
     bool wrong_nodes;
     int64_t proven, not_proven; // steps by the run's own account
     bool proof_said;            // the file has the column
+    const qpc_run_body *bodies;
+    int64_t *removed;           // (body_count) the step after which a body is not there, INT64_MAX: none
+    int32_t body_count;
 } job;
 
 static uint64_t little(const uint8_t *p, int size) {
@@ -73,6 +77,21 @@ static bool lookup(void *user, const char sha256[65], qpc_check_mesh *ret) {
     return copy != NULL;
 }
 
+static bool visit_event(void *user, int64_t step, const char *kind, const char *subject, const char *text) {
+    (void)subject;
+    job *j = user;
+    for (int32_t i = 0; i < j->body_count && strcmp(kind, "removed") == 0; i++)
+        if (strcmp(j->bodies[i].name, text) == 0 && step < j->removed[i]) j->removed[i] = step;
+    return true;
+}
+static void leave_out_removed(job *j, int64_t step) {
+    for (int32_t i = 0; i < j->body_count; i++)
+        if (j->removed[i] < step) {
+            qpc_check_scene_remove(&j->check, i);
+            j->removed[i] = INT64_MAX;
+        }
+}
+
 static bool visit(void *user, int64_t step, int32_t substep, double time, uint64_t hash,
                   const double *positions, int32_t nodes) {
     (void)time, (void)hash;
@@ -81,6 +100,7 @@ static bool visit(void *user, int64_t step, int32_t substep, double time, uint64
         j->wrong_nodes = true;
         return false;
     }
+    leave_out_removed(j, step);
     bool end = substep < 0;
     bool first_of_step = step != j->last_step;
     if (first_of_step) j->substeps_of_step = 0;
@@ -102,6 +122,7 @@ static bool visit(void *user, int64_t step, int32_t substep, double time, uint64
 static void fini(job *j) {
     qpc_check_scene_fini(&j->check);
     for (int32_t i = 0; i < j->mesh_count; i++) free(j->mesh[i]);
+    free(j->removed);
     qpc_reader_close(j->reader);
 }
 static int check_run(const char *path, int64_t from, int64_t to) {
@@ -128,6 +149,12 @@ static int check_run(const char *path, int64_t from, int64_t to) {
     if (qpc_check_scene_create(&scene, first, facts.frame_nodes, NULL, lookup, &j, &j.check, &err) !=
         QPC_OK)
         goto done;
+    j.bodies = bodies;
+    j.body_count = body_count;
+    j.removed = malloc(((size_t)body_count + 1) * sizeof *j.removed);
+    if (j.removed == NULL) goto done;
+    for (int32_t i = 0; i < body_count; i++) j.removed[i] = INT64_MAX;
+    if (qpc_reader_events(j.reader, 0, INT64_MAX, visit_event, &j, &err) != QPC_OK) goto done;
     static const char *const column[] = {"halvings"};
     j.halvings_from = 1;
     if (qpc_reader_steps(j.reader, 1, INT64_MAX, INT64_MAX, column, 1, &halvings,

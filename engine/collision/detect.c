@@ -154,7 +154,7 @@ static qpc_status add_chain(qpc_detector *det, const qpc_surface *s, int32_t sur
     c->edge_count = s->node_count > 1 ? s->node_count - 1 : 1;
     c->feature_base = det->feature_count;
     c->edge_base = (int32_t)*edges;
-    c->motion = s->motion;
+    c->motion = s->motion == QPC_RIGID ? QPC_DYNAMIC : s->motion;
     c->radius = s->radius;
     c->self_exclusion = s->self_exclusion < 0 ? acos(-1.0) * s->radius : s->self_exclusion;
     det->feature_count += s->node_count;
@@ -281,6 +281,7 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
     for (int32_t i = 0; i < surface_count; i++) {
         qpc_status status = check_surface(&surfaces[i], i, x, node_count, err);
         if (status != QPC_OK) return status;
+        if (surfaces[i].absent) continue;
         meshes += surfaces[i].mesh != NULL;
         if (surfaces[i].mesh != NULL || surfaces[i].shape != NULL) continue;
         features += surfaces[i].node_count;
@@ -300,10 +301,11 @@ qpc_status qpc_detector_create(const qpc_surface *surfaces, int32_t surface_coun
     qpc_status status = qpc_obstacles_init(det, surfaces, surface_count, err);
     if (det->meshes == NULL || det->chains == NULL || det->solid == NULL) status = no_memory(err);
     for (int32_t i = 0; i < surface_count && status == QPC_OK; i++) det->solid[i] = surfaces[i].mesh != NULL && surfaces[i].motion != QPC_DYNAMIC;
-    for (int32_t i = 0; i < surface_count && status == QPC_OK; i++)
-        if (surfaces[i].shape == NULL) status = surfaces[i].mesh != NULL
-                     ? add_mesh(det, &surfaces[i], i, x, &triangles, &edges, err)
-                     : add_chain(det, &surfaces[i], i, &edges, err);
+    for (int32_t i = 0; i < surface_count && status == QPC_OK; i++) {
+        if (surfaces[i].absent) continue;
+        if (surfaces[i].mesh != NULL) status = add_mesh(det, &surfaces[i], i, x, &triangles, &edges, err);
+        else if (surfaces[i].shape == NULL) status = add_chain(det, &surfaces[i], i, &edges, err);
+    }
     if (status == QPC_OK) status = reserve_scratch(det, err);
     bool deforming = false;
     for (int32_t i = 0; i < det->mesh_count && status == QPC_OK; i++)

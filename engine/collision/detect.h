@@ -25,7 +25,7 @@
 #include "engine/collision/implicit.h"
 #include "engine/geometry/mesh.h"
 
-/// Rigid: a mesh that moves as its world says and touches like a dynamic one, but never itself.
+/// Rigid: a mesh, or a chain of one or two nodes (a sphere, a capsule), that moves as its world says and touches like a dynamic one, but never itself.
 typedef enum qpc_motion_kind { QPC_STATIC, QPC_KINEMATIC, QPC_DYNAMIC, QPC_RIGID } qpc_motion_kind;
 
 typedef struct qpc_surface {
@@ -36,6 +36,7 @@ typedef struct qpc_surface {
     const double *rest_length;      // chain: (node_count - 1) m, borrowed
     double radius;                  // half thickness, m; > 0, for a static or kinematic mesh >= 0
     double self_exclusion;          // self pairs: m along the rest shape; < 0: pi (r + r) / 2
+    bool absent;                    // nothing touches it, and features (so keys) are numbered without it
 } qpc_surface;
 
 typedef struct qpc_detector qpc_detector;

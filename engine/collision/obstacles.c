@@ -61,11 +61,11 @@ static int32_t features_of(const particles *p, int count) { return count == 1 ? 
 
 qpc_status qpc_obstacles_init(qpc_detector *det, const qpc_surface *surfaces, int32_t count, qpc_error *err) {
     int32_t total = 0;
-    for (int32_t i = 0; i < count; i++) total += surfaces[i].shape != NULL;
+    for (int32_t i = 0; i < count; i++) total += surfaces[i].shape != NULL && !surfaces[i].absent;
     det->obstacles = qpc_calloc((size_t)total, sizeof *det->obstacles);
     if (det->obstacles == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for %d obstacles", (int)total);
     for (int32_t i = 0; i < count; i++)
-        if (surfaces[i].shape != NULL)
+        if (surfaces[i].shape != NULL && !surfaces[i].absent)
             det->obstacles[det->obstacle_count++] =
                 (qpc_obstacle_part){.surface = i, .first_node = surfaces[i].first_node, .radius = surfaces[i].radius, .shape = *surfaces[i].shape};
     return QPC_OK;

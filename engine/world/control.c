@@ -1,4 +1,4 @@
-/// world.control: forces, targets, motions and parameters, all or nothing. Everything is read into
+/// world.control: bodies to remove, forces, targets, motions and parameters, all or nothing. Everything is read into
 /// copies first and taken over when the whole map has proved good. Places in errors begin with `control`.
 #include "engine/world/obstacles.h"
 #include "engine/world/position.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { MAX_PATH = QPC_PATH_SIZE };
-static const char *const CONTROL_KEYS[] = {"forces", "clear_forces", "targets", "motions", "parameters", NULL};
+static const char *const CONTROL_KEYS[] = {"remove", "forces", "clear_forces", "targets", "motions", "parameters", NULL};
 static const char *const FORCE_KEYS[] = {"body", "nodes", "force", "torque", NULL};
 static const char *const TARGET_KEYS[] = {"body", "node", "position", "velocity", NULL};
 static const char *const MOTION_KEYS[] = {"body", "velocity", "angular_velocity", NULL};
@@ -20,12 +20,12 @@ typedef struct draft { // what would become of the world
     qpc_vec3 gravity;
     double dt;
     qpc_solver_def solver;
+    bool *gone, removes;                    // per body; more of them than are
 } draft;
 
-static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char *where, int32_t *ret, qpc_error *err) {
-    char path[MAX_PATH], text[64];
-    const qpc_value *v = qpc_map_get(map, "body");
-    qpc_path_join(path, where, "body");
+/// The number of a body by its name or its number.
+static qpc_status find_named(const qpc_world *w, const qpc_value *v, const char *path, int32_t *ret, qpc_error *err) {
+    char text[64];
     if (v != NULL && v->kind == QPC_INT) {
         int64_t i;
         qpc_status st = qpc_read_int(v, path, 0, (int64_t)w->body_count - 1, &i, err);
@@ -44,6 +44,34 @@ static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char
     int32_t count = w->body_count < QPC_NAMES_SHOWN ? w->body_count : QPC_NAMES_SHOWN;
     for (int32_t i = 0; i < count; i++) names[i] = w->bodies[i].name;
     return qpc_fail_no_body(text, path, names, count, w->body_count, err);
+}
+
+/// One that is there, and stays.
+static qpc_status find_there(const qpc_world *w, const qpc_value *v, const char *path, const draft *d, int32_t *ret, qpc_error *err) {
+    qpc_status st = find_named(w, v, path, ret, err);
+    if (st != QPC_OK || !d->gone[*ret]) return st;
+    const qpc_body *body = &w->bodies[*ret];
+    if (!body->gone) return qpc_fail_at(err, QPC_ERR_INVALID, path, "body \"%s\" is removed by this control", body->name);
+    return qpc_fail_at(err, QPC_ERR_INVALID, path, "body \"%s\" was removed after step %lld", body->name, (long long)body->gone_since);
+}
+
+static qpc_status find_body(const qpc_world *w, const qpc_value *map, const char *where, const draft *d, int32_t *ret, qpc_error *err) {
+    char path[MAX_PATH];
+    qpc_path_join(path, where, "body");
+    return find_there(w, qpc_map_get(map, "body"), path, d, ret, err);
+}
+
+static qpc_status read_removals(const qpc_world *w, const qpc_value *list, draft *d, qpc_error *err) {
+    char path[MAX_PATH];
+    if (list->kind != QPC_LIST) return qpc_fail_at(err, QPC_ERR_INVALID, "control.remove", "wanted a list of bodies, by name or number");
+    for (int32_t i = 0; i < list->list.count; i++) {
+        int32_t index;
+        (void)snprintf(path, sizeof path, "control.remove[%d]", i);
+        qpc_status st = find_there(w, &list->list.items[i], path, d, &index, err);
+        if (st != QPC_OK) return st;
+        d->gone[index] = d->removes = true;
+    }
+    return QPC_OK;
 }
 
 /// Force at the centre and torque of a rigid body, along space axes.
@@ -72,7 +100,7 @@ static qpc_status read_force(const qpc_world *w, const qpc_value *map, const cha
     int64_t count = 0;
     qpc_vec3 force;
     qpc_status st = qpc_map_check_keys(map, where, FORCE_KEYS, err);
-    if (st == QPC_OK) st = find_body(w, map, where, &index, err);
+    if (st == QPC_OK) st = find_body(w, map, where, d, &index, err);
     if (st != QPC_OK) return st;
     const qpc_body *body = &w->bodies[index];
     if (body->motion == QPC_RIGID) return read_rigid_force(map, where, w->rigids[body->rigid].dof, d, err);
@@ -100,7 +128,7 @@ static qpc_status read_target(const qpc_world *w, const qpc_value *map, const ch
     int32_t index;
     int64_t node;
     qpc_status st = qpc_map_check_keys(map, where, TARGET_KEYS, err);
-    if (st == QPC_OK) st = find_body(w, map, where, &index, err);
+    if (st == QPC_OK) st = find_body(w, map, where, d, &index, err);
     if (st != QPC_OK) return st;
     const qpc_body *body = &w->bodies[index];
     qpc_path_join(path, where, "node");
@@ -126,7 +154,7 @@ static qpc_status read_motion(const qpc_world *w, const qpc_value *map, const ch
     int32_t index;
     const qpc_value *v;
     qpc_status st = qpc_map_check_keys(map, where, MOTION_KEYS, err);
-    if (st == QPC_OK) st = find_body(w, map, where, &index, err);
+    if (st == QPC_OK) st = find_body(w, map, where, d, &index, err);
     if (st != QPC_OK) return st;
     if (w->bodies[index].motion != QPC_KINEMATIC)
         return qpc_fail_at(err, QPC_ERR_INVALID, where, "only kinematic bodies have a motion");
@@ -183,6 +211,7 @@ static qpc_status read_control(const qpc_world *w, const qpc_value *control, dra
     qpc_status st = qpc_map_check_keys(control, "control", CONTROL_KEYS, err);
     if (st == QPC_OK && (v = qpc_map_get(control, "clear_forces")) != NULL) st = qpc_read_bool(v, "control.clear_forces", &clear, err);
     if (st != QPC_OK) return st;
+    if ((v = qpc_map_get(control, "remove")) != NULL && (st = read_removals(w, v, d, err)) != QPC_OK) return st; // before all that names bodies
     if (clear) memset(d->force, 0, (size_t)w->block_count * 3 * sizeof(double));
     if ((st = read_list(w, control, "forces", read_force, d, err)) != QPC_OK) return st;
     if ((st = read_list(w, control, "targets", read_target, d, err)) != QPC_OK) return st;
@@ -194,7 +223,15 @@ static qpc_status read_control(const qpc_world *w, const qpc_value *control, dra
     return check_turns(w, d, err);
 }
 
-static void take_over(qpc_world *w, const draft *d) {
+/// Energy jumps with gravity and with bodies that go: that is no drift of the solution.
+static void begin_from(qpc_world *w) {
+    double before = w->energy;
+    w->energy = qpc_world_energy(w, w->x, w->v, w->pose, NULL, NULL, NULL);
+    w->energy_start += w->energy - before;
+}
+
+/// detector: of what is left, NULL if nothing goes.
+static void take_over(qpc_world *w, const draft *d, qpc_detector *detector) {
     memcpy(w->force, d->force, (size_t)w->block_count * 3 * sizeof(double));
     memcpy(w->pins, d->pins, (size_t)w->pin_count * sizeof *w->pins);
     for (int32_t i = 0; i < w->body_count; i++) {
@@ -205,25 +242,27 @@ static void take_over(qpc_world *w, const draft *d) {
     if (d->solver.reach != w->solver.reach) w->near_valid = false;
     w->solver = d->solver;
     if (memcmp(&w->gravity, &d->gravity, sizeof w->gravity) != 0) {
-        // Potential energy jumps with gravity: that is no drift of the solution.
-        double before = w->energy;
         w->gravity = d->gravity;
-        w->energy = qpc_world_energy(w, w->x, w->v, w->pose, NULL, NULL, NULL);
-        w->energy_start += w->energy - before;
+        begin_from(w);
         w->height_low = HUGE_VAL;
         w->height_high = -HUGE_VAL;
     }
+    if (detector == NULL) return;
+    qpc_world_take_out(w, d->gone, detector);
+    begin_from(w);
 }
 
 qpc_status qpc_world_control(qpc_world *w, const qpc_value *control, qpc_error *err) {
     draft d = {.gravity = w->gravity, .dt = w->dt, .solver = w->solver};
     size_t forces = (size_t)w->block_count * 3 * sizeof(double), pins = (size_t)w->pin_count * sizeof *d.pins;
+    qpc_detector *detector = NULL;
     qpc_status st = QPC_ERR_MEMORY;
+    d.gone = qpc_calloc((size_t)w->body_count + 1, sizeof *d.gone);
     d.force = qpc_alloc(forces);
     d.pins = qpc_alloc(pins);
     d.velocity = qpc_alloc_array((size_t)w->body_count, sizeof *d.velocity);
     d.angular_velocity = qpc_alloc_array((size_t)w->body_count, sizeof *d.angular_velocity);
-    if (d.force == NULL || d.pins == NULL || d.velocity == NULL || d.angular_velocity == NULL)
+    if (d.force == NULL || d.pins == NULL || d.velocity == NULL || d.angular_velocity == NULL || d.gone == NULL)
         qpc_fail(err, st, "no memory to read a control");
     else {
         memcpy(d.force, w->force, forces);
@@ -231,15 +270,18 @@ qpc_status qpc_world_control(qpc_world *w, const qpc_value *control, qpc_error *
         for (int32_t i = 0; i < w->body_count; i++) {
             d.velocity[i] = w->bodies[i].velocity;
             d.angular_velocity[i] = w->bodies[i].angular_velocity;
+            d.gone[i] = w->bodies[i].gone;
         }
         st = read_control(w, control, &d, err);
         if (st == QPC_OK) st = qpc_position_check(w, &d.solver, "control.parameters.solver.name", err);
         if (st == QPC_OK) st = qpc_obstacles_check_solver(w, &d.solver, "control.parameters.solver.name", err);
-        if (st == QPC_OK) take_over(w, &d);
+        if (st == QPC_OK && d.removes) st = qpc_world_make_detector(w, d.gone, &detector, err);
+        if (st == QPC_OK) take_over(w, &d, detector);
     }
     qpc_free(d.force);
     qpc_free(d.pins);
     qpc_free(d.velocity);
     qpc_free(d.angular_velocity);
+    qpc_free(d.gone);
     return st;
 }

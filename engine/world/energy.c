@@ -82,7 +82,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
     double *contact = t->exhausted ? qpc_arena_array(&w->arena, (size_t)w->body_count, sizeof *contact) : NULL;
     if (contact != NULL) memset(contact, 0, (size_t)w->body_count * sizeof *contact);
     for (int32_t i = 0; i < w->pin_count; i++) {
-        qpc_vec3 impulse = f != NULL ? balance(w, t->h, &w->pins[i], f) : pin_impulse(w, &w->pins[i]);
+        qpc_vec3 impulse = w->pins[i].gone ? v3(0.0, 0.0, 0.0) : f != NULL ? balance(w, t->h, &w->pins[i], f) : pin_impulse(w, &w->pins[i]);
         v3_store(w->reactions + 3 * i, impulse);
     }
     for (int32_t r = 0; r < w->rub.row.count; r++) { // friction: what driven bodies and pins rub against

@@ -14,6 +14,7 @@ typedef struct qpc_joint {
     int32_t count, rows;   // points: two that are one; a hinge: two more on its axis, across which those are one; tendon: in its order
     qpc_row_point *point;  // (count)
     int32_t *body;         // (count) that the point is of, -1: of none that can move
+    int32_t *named;        // (count) the same, but also static ones
     qpc_vec3 *place;       // (count) where a point of none is, m
     qpc_vec3 *along;       // (rows x count) gradients of the rows as they were made last
     double *aim;           // (rows) what is left of the gap at the end of the motion, m

@@ -62,6 +62,7 @@ static qpc_status make_point(const qpc_world *w, qpc_joint *joint, int32_t p, in
     const qpc_body *of = body >= 0 ? &w->bodies[body] : NULL;
     joint->point[p] = (qpc_row_point){.node = {-1, -1, -1, -1}};
     joint->body[p] = -1;
+    joint->named[p] = body;
     joint->place[p] = node >= 0 ? v3_load(w->x + 3 * (int64_t)(of->first_node + node)) : at;
     if (of == NULL || of->motion == QPC_STATIC) return QPC_OK;
     joint->body[p] = body;
@@ -118,10 +119,11 @@ qpc_status qpc_joint_reserve(qpc_joint *joint, int32_t count, int32_t rows, qpc_
     joint->count = count;
     joint->point = qpc_calloc(n, sizeof *joint->point);
     joint->body = qpc_calloc(n, sizeof *joint->body);
+    joint->named = qpc_calloc(n, sizeof *joint->named);
     joint->place = qpc_calloc(n, sizeof *joint->place);
     joint->along = qpc_calloc(n * (size_t)rows + 1, sizeof *joint->along);
     joint->aim = qpc_calloc((size_t)rows + 1, sizeof *joint->aim);
-    if (joint->point == NULL || joint->body == NULL || joint->place == NULL || joint->along == NULL || joint->aim == NULL)
+    if (joint->point == NULL || joint->body == NULL || joint->named == NULL || joint->place == NULL || joint->along == NULL || joint->aim == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for a joint of %d points", count);
     return QPC_OK;
 }
@@ -180,6 +182,7 @@ qpc_status qpc_joints_make(qpc_world *w, const qpc_scene_def *def, qpc_error *er
 void qpc_joint_fini(qpc_joint *joint) {
     qpc_free(joint->point);
     qpc_free(joint->body);
+    qpc_free(joint->named);
     qpc_free(joint->place);
     qpc_free(joint->along);
     qpc_free(joint->aim);

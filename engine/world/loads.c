@@ -49,11 +49,13 @@ qpc_status qpc_loads_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err
     return st;
 }
 
+void qpc_load_fini(qpc_load *load) {
+    qpc_joint_fini(&load->link);
+    qpc_pressed_fini(&load->pressed);
+}
+
 void qpc_loads_fini(qpc_world *w) {
-    for (int32_t i = 0; i < w->load_count; i++) {
-        qpc_joint_fini(&w->loads[i].link);
-        qpc_pressed_fini(&w->loads[i].pressed);
-    }
+    for (int32_t i = 0; i < w->load_count; i++) qpc_load_fini(&w->loads[i]);
     qpc_free(w->loads);
     qpc_free(w->pushed);
 }

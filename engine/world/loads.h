@@ -16,6 +16,7 @@ typedef struct qpc_load {
 } qpc_load;
 
 qpc_status qpc_loads_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err);
+void qpc_load_fini(qpc_load *load);
 void qpc_loads_fini(qpc_world *w);
 /// Half bandwidth of K that springs need.
 int32_t qpc_loads_band(const qpc_world *w);

@@ -24,8 +24,7 @@ static qpc_status read_size(const qpc_value *map, const char *where, const char 
     return qpc_read_positive(v, path, ret, err);
 }
 
-/// Names and defaults are those of the generators of meshes.
-static qpc_status read_shape(const qpc_value *map, const char *where, qpc_implicit *ret, qpc_error *err) {
+qpc_status qpc_shape_def_read(const qpc_value *map, const char *where, qpc_implicit *ret, qpc_error *err) {
     char path[QPC_PATH_SIZE];
     int32_t kind, axis;
     if (map == NULL || map->kind != QPC_MAP)
@@ -62,7 +61,7 @@ qpc_status qpc_obstacle_def_read(const qpc_value *map, const char *where, qpc_bo
     body->motion = velocity != NULL || turn != NULL ? QPC_KINEMATIC : QPC_STATIC;
     body->node_count = QPC_IMPLICIT_NODES;
     qpc_path_join(path, where, "shape");
-    if ((st = read_shape(qpc_map_get(map, "shape"), path, &body->shape, err)) != QPC_OK) return st;
+    if ((st = qpc_shape_def_read(qpc_map_get(map, "shape"), path, &body->shape, err)) != QPC_OK) return st;
     qpc_path_join(path, where, "response");
     if ((v = qpc_map_get(map, "response")) != NULL) {
         int32_t word;

@@ -5,6 +5,8 @@
 
 #include "engine/world/world.h"
 
+/// `shape` of an obstacle or a rigid body. Names and defaults are those of the generators of meshes.
+qpc_status qpc_shape_def_read(const qpc_value *map, const char *where, qpc_implicit *ret, qpc_error *err);
 /// An `obstacle` of a scene.
 qpc_status qpc_obstacle_def_read(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err);
 /// What the bodies of a scene mean for each other: rigid bodies are refused beside obstacles that answer by velocities,

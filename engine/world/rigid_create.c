@@ -5,14 +5,28 @@
 
 #include <stdlib.h>
 
+/// Nodes of a sphere: its centre and a point on each axis; of a capsule: its two centres and points on the other axes. The
+/// surface is about the first one or two; all show how it is turned, and joints weigh points by them.
+static void round_nodes(const qpc_implicit *shape, qpc_body *body, double nodes[3 * QPC_ROUND_NODES]) {
+    bool capsule = shape->kind == QPC_IMPLICIT_CAPSULE;
+    body->core_count = capsule ? 2 : 1;
+    body->core_length = capsule ? 2.0 * shape->half[shape->axis] : 0.0;
+    memset(nodes, 0, 3 * QPC_ROUND_NODES * sizeof *nodes);
+    if (capsule) nodes[shape->axis] = -0.5 * body->core_length;
+    if (capsule) nodes[3 + shape->axis] = 0.5 * body->core_length;
+    for (int32_t k = body->core_count, axis = capsule ? shape->axis + 1 : 0; k < QPC_ROUND_NODES; k++, axis++) nodes[3 * k + axis % 3] = shape->radius;
+}
+
 /// A rigid body: vertices along its principal axes, from its centre.
 qpc_status qpc_rigid_create(qpc_world *w, int32_t index, const qpc_body_def *def, qpc_error *err) {
     qpc_body *body = &w->bodies[index];
-    const double *vertices = qpc_mesh_vertices(def->mesh);
+    double round[3 * QPC_ROUND_NODES];
+    const double *vertices = def->round ? round : qpc_mesh_vertices(def->mesh);
     const qpc_inertia *inertia = &def->inertia;
     qpc_rigid_part *part = &w->rigids[w->rigid_count];
     qpc_rigid_state *pose = &w->pose[w->rigid_count];
-    body->mesh = qpc_mesh_ref(def->mesh);
+    body->mesh = def->round ? NULL : qpc_mesh_ref(def->mesh);
+    if (def->round) round_nodes(&def->shape, body, round);
     body->rigid = w->rigid_count++;
     *part = (qpc_rigid_part){.body = index, .inertia = {.mass = inertia->mass}};
     memcpy(part->inertia.moment, inertia->moment, sizeof inertia->moment);
@@ -22,7 +36,9 @@ qpc_status qpc_rigid_create(qpc_world *w, int32_t index, const qpc_body_def *def
         qpc_vec3 arm = v3_sub(v3_scale(def->scale, v3_load(vertices + 3 * k)), inertia->centre);
         v3_store(body->local + 3 * k, qpc_quat_unrotate(inertia->axes, arm));
         part->reach = fmax(part->reach, v3_norm(arm));
+        if (k < body->core_count || !def->round) part->swing = fmax(part->swing, v3_norm(arm));
     }
+    if (def->round) part->reach = part->swing + def->radius;
     pose->x = v3_add(def->position, v3_rotate(def->rotation, inertia->centre));
     qpc_quat_multiply(def->rotation, inertia->axes, pose->q);
     pose->v = def->velocity;

@@ -94,7 +94,8 @@ bool qpc_rigid_is_outside(const qpc_world *w, const qpc_contact *c, const double
     bool any = false;
     if (stays(w, c)) return true;
     for (int side = 0; side < 2; side++) {
-        if (w->bodies[c->surface[side]].motion != QPC_RIGID) continue;
+        const qpc_body *body = &w->bodies[c->surface[side]];
+        if (body->motion != QPC_RIGID || body->mesh == NULL) continue; // what is round is outside all about its core
         any = true;
         double sign = side == 0 ? -1.0 : 1.0; // n goes from j to i
         if (sign * v3_dot(c->n, outward(w, c, side, x)) < 0.0) return false;

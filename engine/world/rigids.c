@@ -165,7 +165,7 @@ double qpc_rigid_swerve(const qpc_world *w, double h) {
             turn /= 1.0 - 0.58 * turn;
             part_of_reach = fmin(0.2 * turn * turn, 2.0);
         }
-        most = fmax(most, part_of_reach * part->reach / body_of(w, part)->radius);
+        most = fmax(most, part_of_reach * part->swing / body_of(w, part)->radius);
     }
     return most;
 }

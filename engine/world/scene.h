@@ -58,6 +58,7 @@ typedef struct qpc_body_def {
     bool obstacle;          // static or kinematic, without a mesh
     qpc_implicit shape;     // m
     bool responds;          // response: "velocity"
+    bool round;             // rigid: a sphere or capsule by `shape`, without a mesh; radius is that of the shape
     // cloth, static, kinematic
     qpc_mesh *mesh;         // a reference of its own
     qpc_vec3 position;      // m
@@ -66,6 +67,8 @@ typedef struct qpc_body_def {
     qpc_vec3 velocity, angular_velocity; // m/s, rad/s about position; rigid: of, about the centre
     qpc_inertia inertia;    // rigid: of the mesh, scaled
 } qpc_body_def;
+
+enum { QPC_ROUND_NODES = 4 }; // of rigid spheres and capsules
 
 typedef struct qpc_fixed_def {
     int32_t body, node;

@@ -23,9 +23,6 @@ static const char *const CLOTH_KEYS[] = {"kind",      "name",               "mes
                                          "stiffness", "membrane_stiffness", "bending_stiffness", "velocity", "self_exclusion",
                                          "young",     "poisson",            "thickness",         "bending_rigidity",
                                          "material",  NULL};
-static const char *const RIGID_KEYS[] = {"kind",        "name",     "mesh",   "radius",           "position", "rotation",
-                                         "orientation", "scale",    "mass",   "density",          "inertia",  "center",
-                                         "close",       "velocity", "material", "angular_velocity", NULL};
 static const char *const SOFT_KEYS[] = {"kind",     "name",    "mesh",  "radius", "position", "rotation",       "scale",    "nodes", "mass",
                                         "density",  "young",   "poisson", "model", "velocity", "self_exclusion", "material", NULL};
 static const char *const SOFT_MODELS[] = {"corotational", "neo-hookean", NULL}; // qpc_tet_material
@@ -165,7 +162,7 @@ static qpc_status read_cable(const qpc_value *map, const char *where, const qpc_
 // ---- meshes ----
 
 /// The mesh, by content.
-static qpc_status read_mesh(const qpc_value *map, const char *where, const char *kind, const qpc_world_env *env,
+qpc_status qpc_mesh_ref_read(const qpc_value *map, const char *where, const char *kind, const qpc_world_env *env,
                             qpc_body_def *body, qpc_error *err) {
     char path[MAX_PATH];
     const qpc_value *v = qpc_map_get(map, "mesh");
@@ -227,7 +224,7 @@ static qpc_status read_solid(const qpc_value *map, const char *where, bool kinem
     const qpc_value *v;
     qpc_status st = qpc_map_check_keys(map, where, kinematic ? KINEMATIC_KEYS : STATIC_KEYS, err);
     body->motion = kinematic ? QPC_KINEMATIC : QPC_STATIC;
-    if (st == QPC_OK) st = read_mesh(map, where, kinematic ? "kinematic" : "static", env, body, err);
+    if (st == QPC_OK) st = qpc_mesh_ref_read(map, where, kinematic ? "kinematic" : "static", env, body, err);
     if (st != QPC_OK) return st;
     if ((v = qpc_map_get(map, "radius")) != NULL) {
         qpc_path_join(path, where, "radius");
@@ -243,84 +240,6 @@ static qpc_status read_solid(const qpc_value *map, const char *where, bool kinem
         if ((st = qpc_read_vec3(v, path, &body->angular_velocity, err)) != QPC_OK) return st;
     }
     return QPC_OK;
-}
-
-// ---- rigid bodies ----
-
-/// A tensor (3 x 3) or its diagonal, along the axes of the mesh.
-static qpc_status read_tensor(const qpc_value *v, const char *where, qpc_mat3 *ret, qpc_error *err) {
-    double *data;
-    int64_t rows;
-    qpc_status st = qpc_read_matrix(v, where, 3, 3, &data, &rows, err);
-    if (st != QPC_OK) return st;
-    *ret = (qpc_mat3){{0}};
-    for (int i = 0; i < 9; i++)
-        if (rows == 3) ret->m[i] = data[i];
-        else if (rows == 1 && i % 4 == 0) ret->m[i] = data[i / 4];
-    qpc_free(data);
-    if (rows != 1 && rows != 3)
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "wanted three rows of three numbers, or the three of its diagonal");
-    return QPC_OK;
-}
-
-/// The error of an integral or a check, at a key of the scene.
-static qpc_status fail_inertia(qpc_status st, const char *where, qpc_error *err) {
-    char text[sizeof err->message];
-    if (err == NULL) return st;
-    memcpy(text, err->message, sizeof text);
-    return qpc_fail_at(err, st, where, "%s", text);
-}
-
-/// Of the volume inside the mesh, by density or mass; or as the scene has it.
-static qpc_status read_inertia(const qpc_value *map, const char *where, qpc_body_def *body, qpc_error *err) {
-    char path[MAX_PATH];
-    const qpc_value *mass = qpc_map_get(map, "mass"), *density = qpc_map_get(map, "density"), *v = qpc_map_get(map, "close");
-    const qpc_value *inertia = qpc_map_get(map, "inertia"), *center = qpc_map_get(map, "center");
-    double number;
-    bool close = false;
-    if ((mass == NULL) == (density == NULL))
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give mass (kg) or density (kg/m3)");
-    if (inertia != NULL && mass == NULL) return qpc_fail_at(err, QPC_ERR_INVALID, where, "inertia (kg m2) goes with mass, not density");
-    if (center != NULL && inertia == NULL) return qpc_fail_at(err, QPC_ERR_INVALID, where, "center goes with inertia");
-    qpc_path_join(path, where, "close");
-    qpc_status st = v != NULL ? qpc_read_bool(v, path, &close, err) : QPC_OK;
-    if (st != QPC_OK) return st;
-    qpc_path_join(path, where, mass != NULL ? "mass" : "density");
-    if ((st = qpc_read_positive(mass != NULL ? mass : density, path, &number, err)) != QPC_OK) return st;
-    if (inertia != NULL) {
-        qpc_vec3 at = v3(0.0, 0.0, 0.0);
-        qpc_mat3 tensor;
-        qpc_path_join(path, where, "center");
-        if (center != NULL && (st = qpc_read_vec3(center, path, &at, err)) != QPC_OK) return st;
-        qpc_path_join(path, where, "inertia");
-        if ((st = read_tensor(inertia, path, &tensor, err)) != QPC_OK) return st;
-        st = qpc_inertia_given(number, at, &tensor, &body->inertia, err);
-        return st == QPC_OK ? st : fail_inertia(st, path, err);
-    }
-    qpc_path_join(path, where, "mesh");
-    st = qpc_inertia_of_mesh(body->mesh, body->scale, density != NULL ? number : 1.0, close, &body->inertia, err);
-    if (st == QPC_OK && mass != NULL) st = qpc_inertia_set_mass(&body->inertia, number, err);
-    return st == QPC_OK ? st : fail_inertia(st, path, err);
-}
-
-static qpc_status read_rigid(const qpc_value *map, const char *where, const qpc_world_env *env, qpc_body_def *body, qpc_error *err) {
-    char path[MAX_PATH];
-    const qpc_value *v;
-    qpc_status st = qpc_map_check_keys(map, where, RIGID_KEYS, err);
-    body->motion = QPC_RIGID;
-    if (st == QPC_OK) st = read_mesh(map, where, "rigid", env, body, err);
-    if (st != QPC_OK) return st;
-    qpc_path_join(path, where, "radius");
-    if ((st = qpc_read_positive(qpc_map_get(map, "radius"), path, &body->radius, err)) != QPC_OK) return st;
-    if (qpc_map_get(map, "rotation") != NULL && qpc_map_get(map, "orientation") != NULL)
-        return qpc_fail_at(err, QPC_ERR_INVALID, where, "give rotation or orientation, which are the same, not both");
-    if ((st = qpc_read_place(map, where, body, err)) != QPC_OK) return st;
-    if ((st = read_inertia(map, where, body, err)) != QPC_OK) return st;
-    qpc_path_join(path, where, "velocity");
-    if ((v = qpc_map_get(map, "velocity")) != NULL && (st = qpc_read_vec3(v, path, &body->velocity, err)) != QPC_OK) return st;
-    qpc_path_join(path, where, "angular_velocity");
-    if ((v = qpc_map_get(map, "angular_velocity")) != NULL) st = qpc_read_vec3(v, path, &body->angular_velocity, err);
-    return st;
 }
 
 // ---- cloth ----
@@ -459,7 +378,7 @@ static qpc_status read_cloth(const qpc_value *map, const char *where, const qpc_
     int64_t max_nodes = env->limits.max_nodes > 0 ? env->limits.max_nodes : 1000000;
     qpc_status st = qpc_map_check_keys(map, where, CLOTH_KEYS, err);
     body->motion = QPC_DYNAMIC;
-    if (st == QPC_OK) st = read_mesh(map, where, "cloth", env, body, err);
+    if (st == QPC_OK) st = qpc_mesh_ref_read(map, where, "cloth", env, body, err);
     if (st != QPC_OK) return st;
     qpc_path_join(path, where, "mesh");
     if (body->node_count > max_nodes - nodes_so_far)
@@ -526,7 +445,7 @@ static qpc_status read_soft(const qpc_value *map, const char *where, const qpc_w
     int64_t max_nodes = env->limits.max_nodes > 0 ? env->limits.max_nodes : 1000000;
     qpc_status st = qpc_map_check_keys(map, where, SOFT_KEYS, err);
     body->motion = QPC_DYNAMIC;
-    if (st == QPC_OK) st = read_mesh(map, where, "soft", env, body, err);
+    if (st == QPC_OK) st = qpc_mesh_ref_read(map, where, "soft", env, body, err);
     if (st != QPC_OK) return st;
     body->tets = body->mesh;
     body->mesh = NULL;
@@ -585,7 +504,7 @@ qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_
     if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
     if (kind == 5) return read_soft(map, where, env, nodes_so_far, body, err);
     if (kind == 3) return read_cloth(map, where, env, nodes_so_far, body, err);
-    if (kind == 4) return read_rigid(map, where, env, body, err);
+    if (kind == 4) return qpc_rigid_def_read(map, where, env, body, err);
     return read_solid(map, where, kind == 2, env, body, err);
 }
 

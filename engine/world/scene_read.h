@@ -1,4 +1,4 @@
-/// Reading scenes, inside: what scene.c (the scene, constraints, its hash) and scene_bodies.c (bodies) share.
+/// Reading scenes, inside: what scene.c (the scene, constraints, its hash), scene_bodies.c and scene_rigid.c (bodies) share.
 #ifndef QPC_ENGINE_WORLD_SCENE_READ_H
 #define QPC_ENGINE_WORLD_SCENE_READ_H
 
@@ -14,6 +14,10 @@ qpc_status qpc_read_positive(const qpc_value *v, const char *where, double *ret,
 /// One entry of `bodies`. nodes_so_far: degrees of freedom of the bodies before it, of env's limit.
 qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_world_env *env, int64_t nodes_so_far,
                              qpc_body_def *body, qpc_error *err);
+/// `mesh` of a body: by content.
+qpc_status qpc_mesh_ref_read(const qpc_value *map, const char *where, const char *kind, const qpc_world_env *env, qpc_body_def *body,
+                             qpc_error *err);
+qpc_status qpc_rigid_def_read(const qpc_value *map, const char *where, const qpc_world_env *env, qpc_body_def *body, qpc_error *err);
 /// A constraint of that kind at place `index` of the list.
 qpc_status qpc_joint_def_read(const qpc_value *map, const char *where, qpc_joint_kind kind, int32_t index, qpc_scene_def *def,
                               qpc_error *err);

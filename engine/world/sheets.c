@@ -99,6 +99,11 @@ double qpc_sheets_energy_of(const qpc_world *w, int32_t body, const double *x) {
     return 0.0;
 }
 
+void qpc_sheets_slacken(qpc_world *w, int32_t body) {
+    for (int32_t i = 0; i < w->sheet_count; i++)
+        if (w->sheets[i].body == body) w->sheets[i].shells.count = w->sheets[i].shells.hinge_count = 0;
+}
+
 void qpc_sheets_linearise(const qpc_world *w, const double *x, const double *v, double dt, qpc_linsys *K, double *f, double *Hv) {
     for (int32_t i = 0; i < w->sheet_count; i++) qpc_shells_linearise(&w->sheets[i].shells, x, v, dt, K, f, Hv);
 }

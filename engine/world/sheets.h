@@ -24,6 +24,8 @@ size_t qpc_sheets_memory(const struct qpc_world *w);
 /// Elastic energy, J, of all sheets, or of those of one body.
 double qpc_sheets_energy(const struct qpc_world *w, const double *x);
 double qpc_sheets_energy_of(const struct qpc_world *w, int32_t body, const double *x);
+/// The sheet of a body resists nothing any more.
+void qpc_sheets_slacken(struct qpc_world *w, int32_t body);
 /// As qpc_shells_linearise(), of all.
 void qpc_sheets_linearise(const struct qpc_world *w, const double *x, const double *v, double dt, qpc_linsys *K, double *f,
                           double *Hv);

@@ -57,6 +57,8 @@ void qpc_still_begin(qpc_world *w) {
         patient = patient || steps == 1 || (steps > 0 && steps % PATIENCE == 0);
     }
     w->still_retry = again && !patient;
+    for (int32_t i = 0; i < w->body_count; i++)
+        if (w->bodies[i].gone && qpc_body_is_free(&w->bodies[i])) mark(w, i, QPC_STILL_REMOVED);
     for (int32_t i = 0; i < w->body_count && !again; i++)
         if (w->stuck[i] != 0) mark(w, i, (qpc_still_reason)w->stuck[i]);
 }
@@ -68,6 +70,7 @@ void qpc_still_end(qpc_world *w, bool taken) {
     }
     for (int32_t i = 0; i < w->body_count; i++) {
         if (w->still[i] != 0) fix(w, i, false);
+        if (w->bodies[i].gone) continue;
         if (taken) w->stuck[i] = w->still[i];
         if (taken) w->stood_for[i] = w->still[i] != 0 ? w->stood_for[i] + 1 : 0;
         if (!taken || w->still[i] == 0) continue;

@@ -21,7 +21,7 @@ enum { SUBSTATES = 3 }; // inside a step that there is room for from the start: 
 
 double qpc_world_energy(const qpc_world *w, const double *x, const double *v, const qpc_rigid_state *pose, double *ret_kinetic,
                         double *ret_potential, double *ret_elastic) {
-    double kinetic = 0.0, potential = 0.0;
+    double kinetic = 0.0, potential = v3_dot(w->gravity, w->gone_moment);
     for (int32_t i = 0; i < w->free_count; i++) {
         kinetic += 0.5 * w->mass[i] * v3_norm2(v3_load(v + 3 * i));
         potential -= w->mass[i] * v3_dot(w->gravity, v3_load(x + 3 * i));
@@ -44,6 +44,7 @@ uint64_t qpc_world_state_hash(qpc_world *w) {
     qpc_hash64_u64(h, (uint64_t)w->step);
     for (int32_t i = 0; i < w->body_count; i++) {
         const qpc_body *body = &w->bodies[i];
+        if (body->gone) qpc_hash64_u64(h, (uint64_t)i); // else as it always was
         if (body->motion == QPC_STATIC) continue;
         if (body->motion == QPC_KINEMATIC) {
             double pose[] = {body->position.x,         body->position.y,         body->position.z,
@@ -278,6 +279,9 @@ static qpc_status place_bodies(qpc_world *w, const qpc_scene_def *def, qpc_error
             body->material = from->material_index;
             body->radius = from->radius;
             body->rigid = -1;
+            body->self_exclusion = from->self_exclusion;
+            if (from->motion == QPC_DYNAMIC && from->mesh != NULL) // along the mesh as it was uploaded
+                body->self_exclusion = (from->self_exclusion < 0.0 ? acos(-1.0) * from->radius : from->self_exclusion) / from->scale;
             body->first_node = node;
             body->node_count = from->node_count;
             node += from->node_count;
@@ -417,12 +421,15 @@ static qpc_status make_system(qpc_world *w, qpc_error *err) {
 }
 
 /// Smallest thickness of a pair that can touch: the unit of the tolerances of a step.
+/// Of a sphere or capsule the radius is its size: what is told apart near it is so much finer.
+static const double ROUND_FINENESS = 0.01;
+
 static double smallest_separation(const qpc_scene_def *def) {
     double cable = HUGE_VAL, other = HUGE_VAL;
     for (int32_t i = 0; i < def->bodies.count; i++) {
         const qpc_body_def *body = &def->bodies.data[i];
         double *least = body->motion >= QPC_DYNAMIC ? &cable : &other;
-        *least = fmin(*least, body->radius);
+        *least = fmin(*least, body->round ? ROUND_FINENESS * body->radius : body->radius);
     }
     if (cable == HUGE_VAL) return 1e-3;
     return fmin(2.0 * cable, cable + other);
@@ -457,33 +464,6 @@ static qpc_status make_inertia(qpc_world *w, qpc_error *err) {
     qpc_rigid_add_masses(w, w->pose, &w->inertia); // anew where something bounces
     for (int32_t i = 0; i < 3 * w->free_count; i++) qpc_linsys_add(&w->inertia, i, i, w->mass[i / 3]);
     return qpc_linsys_factor(&w->inertia, err);
-}
-
-static qpc_status make_detector(qpc_world *w, const qpc_scene_def *def, qpc_error *err) {
-    qpc_surface *surfaces = qpc_calloc((size_t)w->body_count, sizeof *surfaces);
-    if (surfaces == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for detection");
-    for (int32_t i = 0; i < w->body_count; i++) {
-        const qpc_body *body = &w->bodies[i];
-        const qpc_body_def *from = &def->bodies.data[i];
-        double apart = from->self_exclusion;
-        if (body->motion == QPC_DYNAMIC && body->mesh != NULL) // along the mesh as it was uploaded
-            apart = (apart < 0.0 ? acos(-1.0) * body->radius : apart) / from->scale;
-        surfaces[i] = (qpc_surface){
-            .motion = body->motion,
-            .first_node = body->first_node,
-            .node_count = body->node_count,
-            .mesh = body->mesh,
-            .shape = body->obstacle ? &body->shape : NULL,
-            .rest_length = body->mesh == NULL && !body->obstacle ? w->rest_length + body->first_spring : NULL,
-            .radius = body->radius,
-            .self_exclusion = apart,
-        };
-    }
-    int64_t most = w->env.limits.max_candidates > 0 ? w->env.limits.max_candidates : 20000000;
-    qpc_status st = qpc_detector_create(surfaces, w->body_count, w->x, w->node_count, most, &w->detector, err);
-    if (st == QPC_OK) qpc_detector_set_parallel(w->detector, w->env.parallel);
-    qpc_free(surfaces);
-    return st;
 }
 
 static void begin_run(qpc_world *w) {
@@ -523,7 +503,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = make_inertia(w, err)) != QPC_OK) return st;
     if ((st = make_floor(w, err)) != QPC_OK) return st;
     if ((st = qpc_integrate_make(w, err)) != QPC_OK) return st;
-    if ((st = make_detector(w, def, err)) != QPC_OK) return st;
+    if ((st = qpc_world_make_detector(w, NULL, &w->detector, err)) != QPC_OK) return st;
     if ((st = qpc_start_check(w, def->push_out, def->push_limit, report, err)) != QPC_OK) return st;
     begin_run(w);
     return QPC_OK;
@@ -592,7 +572,7 @@ qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
         .kind = body->obstacle ? "obstacle" : body->tet_count > 0 ? "soft" : surface ? "cloth" : kinds[body->motion],
         .first_node = body->first_node,
         .node_count = body->node_count,
-        .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->obstacle ? 0 : body->node_count - 1,
+        .element_count = body->mesh != NULL ? (int32_t)qpc_mesh_element_count(body->mesh) : body->obstacle || body->core_count > 0 ? 0 : body->node_count - 1,
         .nodes_per_element = body->mesh != NULL ? 3 : 2,
         .radius = body->radius,
         .first_spring = body->first_spring,
@@ -600,6 +580,7 @@ qpc_body_info qpc_world_body(const qpc_world *w, int32_t index) {
         .mesh = body->mesh,
         .tets = body->tets,
         .moves = body->motion != QPC_STATIC,
+        .removed = body->gone ? body->gone_since : -1,
     };
 }
 

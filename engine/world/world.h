@@ -33,6 +33,8 @@ typedef struct qpc_body {
     double radius;
     qpc_mesh *mesh;
     bool obstacle;              // its nodes are those of a frame; see obstacles.h
+    int32_t core_count;         // rigid sphere, capsule: its first nodes, which with `radius` about them are its surface; else 0
+    double core_length;         // m, between those of a capsule
     qpc_implicit shape;
     bool responds;              // at the level of velocities, without rows; see respond.c
     qpc_mesh *tets;             // soft: what the mesh is the boundary of
@@ -46,6 +48,9 @@ typedef struct qpc_body {
     double hold;                // kinematic: part of its motion that it is let go in the present attempt
     bool stood;                 // kinematic: it was not let go at all in the motion before
     bool pressing;              // kinematic: the present attempt has no answer, or a wild one, because of it
+    double self_exclusion;      // as qpc_surface has it
+    bool gone;                  // removed after the step gone_since; see remove.c
+    int64_t gone_since;
 } qpc_body;
 
 typedef struct qpc_rigid_part { // what a rigid body is beside its surface
@@ -53,6 +58,7 @@ typedef struct qpc_rigid_part { // what a rigid body is beside its surface
     int32_t dof;               // first of its six unknowns
     qpc_rigid_body inertia;
     double reach;              // of its farthest vertex from the centre, m
+    double swing;              // the same of what is tested along chords: not the frame of a sphere or capsule
     qpc_vec3 kick, twist;      // change of velocities that pose1 was placed with
     double held;               // its vertices stay where they are for that part of the motion (TR23); 0: they go
 } qpc_rigid_part;
@@ -63,6 +69,7 @@ typedef struct qpc_pin { // a fixed node; its three rows are eliminated from K (
     double pace;               // m/s of the orders since it lags behind: what catching up is capped by
     double hold;               // part of its way that it is let go in the present attempt
     bool told;                 // the target is new: to be reached in the coming step
+    bool gone;                 // its body is: nothing holds it
     qpc_vec3 reaction;         // N, force of the constraint on the node over the last step
     qpc_vec3 b;                // right-hand side of the free system
     int32_t first, count;      // its neighbours and itself in pin_other and pin_block
@@ -196,6 +203,7 @@ struct qpc_world {
     int64_t step;
     double time;
     uint64_t hash;
+    qpc_vec3 gone_moment; // of removed bodies, sum m x, kg m: they have no weight
     double energy, energy_start, work, work_pushed, kinetic_start, elastic_most;
     double work_most; // largest |work| so far, for the scale of reports
     double height_low, height_high; // along -gravity, m
@@ -212,6 +220,12 @@ double qpc_world_energy(const qpc_world *w, const double *x, const double *v, co
                         double *ret_potential, double *ret_elastic);
 /// Chain the hash of the state after step w->step + 1 onto w->hash.
 uint64_t qpc_world_state_hash(qpc_world *w);
+
+// ---- remove.c ----
+/// A detector of all bodies but those (gone: body_count, NULL: of all), with positions as they are.
+qpc_status qpc_world_make_detector(const qpc_world *w, const bool *gone, qpc_detector **ret, qpc_error *err);
+/// Between steps: remove those bodies (body_count, with the ones that are gone already); the world takes over the detector, which knows the rest.
+void qpc_world_take_out(qpc_world *w, const bool *gone, qpc_detector *detector);
 
 // ---- standstill.c ----
 qpc_status qpc_still_make(qpc_world *w, qpc_error *err);

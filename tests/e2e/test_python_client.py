@@ -281,6 +281,28 @@ class Client(unittest.TestCase):
         self.assertIsNone(self.client.poll(0.01))
         world.destroy()
 
+    def test_a_removed_body_is_told_of_while_it_runs_and_in_its_run(self):
+        scene = rope()
+        name = scene["bodies"][0].setdefault("name", "rope")
+        world = self.client.create_world(scene)
+        world.step(3)
+        self.assertEqual(world.describe()["removed"], [])
+        world.control(remove=[name])
+        before = world.positions()
+        world.step(3)
+        np.testing.assert_array_equal(world.positions()[world.slice_of(name)], before[world.slice_of(name)])
+        self.assertEqual(world.describe()["removed"], [{"body": 0, "step": 3}])
+        with self.assertRaises(qpcollide.QpcError):
+            world.control(remove=[name])
+        run = world.run
+        world.destroy()
+        end = time.monotonic() + 10 * TIME_SCALE
+        while self.client.describe_run(run)["state"] != "closed" and time.monotonic() < end:
+            time.sleep(0.01)
+        path = next(r["path"] for r in self.client.list_runs() if r["run"] == run)
+        with qpcollide.Replay(path) as replay:
+            self.assertEqual(replay.removed(), {name: 3})
+
     def test_a_time_out_leaves_the_connection_good(self):
         world = self.client.create_world(ball())
         with self.assertRaises(qpcollide.Timeout):

@@ -204,15 +204,18 @@ def scene_of(case, client):
             "record": {"frames": 1, "precision": "float64", "substeps": True}}
 
 
-def motions_at(case, step):
-    """Velocities of the kinematic bodies over a step (from 1): their motion is linear between times."""
+def control_at(case, step):
+    """What is to be applied before a step (from 1), or None: velocities of the kinematic bodies, whose motion is linear between
+    times, and bodies that an event takes out of the world."""
     orders, t = [], (step - 0.5) * case["dt"]
     for body in case["bodies"]:
         for p, q in zip(body.get("motion", []), body.get("motion", [])[1:]):
             if p["t"] <= t < q["t"]:
                 velocity = [(b - a) / (q["t"] - p["t"]) for a, b in zip(p["translation"], q["translation"])]
                 orders.append({"body": body["name"], "velocity": velocity})
-    return {"motions": orders} if orders else None
+    control = {"motions": orders} if orders else {}
+    removed = [event["body"] for event in case.get("events", []) if event["at_step"] == step - 1]  # counted from 0
+    return control | ({"remove": removed} if removed else {})
 
 
 def contacts_of(reply, names):
@@ -256,7 +259,7 @@ def run_dynamics(path):
         names = [body["name"] for body in made["bodies"]]
         forces = any(check["check"].startswith("contact_force") for check in wanted)
         for step in range(1, case["steps"] + 1):
-            control = motions_at(case, step)
+            control = control_at(case, step)
             reply = client.call("world.step", world=world, n=1, positions=True, velocities=True, contacts=forces,
                                 precision="float64", **({"control": control} if control else {}))
             need(reply["status"] == "ok" and reply["reached"] == step,

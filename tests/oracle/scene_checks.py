@@ -18,8 +18,9 @@ def reason_to_skip(case):
     needs = set(case.get("needs", [])) - LAWS
     if needs:
         return "needs " + ", ".join(sorted(needs))
-    if case.get("events"):
-        return "needs events"
+    actions = {event["action"] for event in case.get("events", [])} - {"remove_body"}
+    if actions:
+        return "needs events " + ", ".join(sorted(actions))
     return None
 
 

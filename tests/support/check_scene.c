@@ -170,6 +170,32 @@ static qpc_status list_features(const qpc_checker_body *b, int32_t body, qpc_che
     }
     return QPC_OK;
 }
+/// A rigid sphere or capsule: a particle or an edge as thick as it is large, the first nodes of its frame.
+static bool is_round(const qpc_value *map) {
+    const qpc_value *shape = qpc_map_get(map, "shape");
+    return qpc_str_equal(qpc_map_get(map, "kind"), "rigid") &&
+           (qpc_str_equal(qpc_map_get(shape, "kind"), "sphere") || qpc_str_equal(qpc_map_get(shape, "kind"), "capsule"));
+}
+static qpc_status read_round(const qpc_value *map, qpc_checker_body *b, draft *d, qpc_error *err) {
+    const qpc_value *shape = qpc_map_get(map, "shape"), *axis = qpc_map_get(shape, "axis");
+    bool capsule = qpc_str_equal(qpc_map_get(shape, "kind"), "capsule");
+    char along[4] = "z";
+    double at[3], r[9], scale, length;
+    qpc_status status = number(shape, "radius", capsule ? 0.3 : 0.5, &b->radius, err);
+    if (status == QPC_OK) status = number(shape, "length", 2, &length, err);
+    if (status == QPC_OK && axis != NULL) status = qpc_read_text(axis, "axis", along, sizeof along, err);
+    if (status == QPC_OK) status = read_place(map, at, r, &scale, err);
+    if (status != QPC_OK) return status;
+    b->node_count = capsule ? 2 : 1;
+    b->moves = true;
+    b->self_exclusion = -1;
+    d->x = malloc(6 * sizeof *d->x);
+    d->rest = malloc(sizeof *d->rest);
+    if (d->x == NULL || d->rest == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "shape");
+    d->rest[0] = length;
+    for (int i = 0; i < 6; i++) d->x[i] = at[i % 3] + (capsule ? (i < 3 ? -0.5 : 0.5) * length * r[3 * (i % 3) + along[0] - 'x'] : 0);
+    return QPC_OK;
+}
 static qpc_status read_solid(const qpc_value *map, qpc_check_mesh_lookup lookup, void *user,
                              qpc_checker_body *b, draft *d, qpc_error *err) {
     char sha256[65];
@@ -222,12 +248,13 @@ qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_n
         bool cable = qpc_str_equal(qpc_map_get(map, "kind"), "cable");
         status = number(map, "radius", 0, &bodies[i].radius, err);
         if (status == QPC_OK && cable) status = read_cable(map, &bodies[i], &drafts[i], err);
-        bool obstacle = qpc_str_equal(qpc_map_get(map, "kind"), "obstacle");
+        bool obstacle = qpc_str_equal(qpc_map_get(map, "kind"), "obstacle"), round = is_round(map);
+        if (status == QPC_OK && round) status = read_round(map, &bodies[i], &drafts[i], err);
         if (status == QPC_OK && obstacle) {
             s.obstacles[s.obstacle_count] = (qpc_check_obstacle){0};
             status = read_obstacle(map, &bodies[i], &drafts[i], &s.obstacles[s.obstacle_count++], err);
         }
-        if (status == QPC_OK && !cable && !obstacle)
+        if (status == QPC_OK && !cable && !obstacle && !round)
             status = read_solid(map, lookup, user, &bodies[i], &drafts[i], err);
         if (status != QPC_OK) break;
         bodies[i].rest_length = drafts[i].rest;
@@ -242,7 +269,7 @@ qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_n
         if (obstacle) {
             s.obstacles[s.obstacle_count - 1].body = i;
             s.obstacles[s.obstacle_count - 1].first_node = bodies[i].first_node;
-        } else if (cable || bodies[i].deforms)
+        } else if (cable || round || bodies[i].deforms)
             status = status == QPC_OK ? list_features(&bodies[i], i, &s.lists[s.list_count++], err) : status;
     }
     if (status == QPC_OK) {
@@ -277,6 +304,19 @@ void qpc_check_scene_fini(qpc_check_scene *s) {
     free(s->lists);
     free(s->obstacles);
     *s = (qpc_check_scene){0};
+}
+
+void qpc_check_scene_remove(qpc_check_scene *s, int32_t body) {
+    int32_t obstacles = 0, lists = 0;
+    qpc_checker_remove(s->checker, body);
+    for (int32_t i = 0; i < s->obstacle_count; i++)
+        if (s->obstacles[i].body != body) s->obstacles[obstacles++] = s->obstacles[i];
+    for (int32_t i = 0; i < s->list_count; i++) {
+        if (s->lists[i].body == body) free(s->lists[i].nodes);
+        else s->lists[lists++] = s->lists[i];
+    }
+    s->obstacle_count = obstacles;
+    s->list_count = lists;
 }
 
 bool qpc_check_scene_next(qpc_check_scene *s, const double *frame, qpc_check_report *report) {

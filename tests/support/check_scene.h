@@ -36,6 +36,8 @@ qpc_status qpc_check_scene_create(const qpc_value *scene, const int32_t *first_n
                                   qpc_check_mesh_lookup lookup, void *user, qpc_check_scene *ret,
                                   qpc_error *err);
 void qpc_check_scene_fini(qpc_check_scene *s);
+/// From the next state on that body of the scene is not there.
+void qpc_check_scene_remove(qpc_check_scene *s, int32_t body);
 
 /// The next recorded state (frame_nodes x 3). The first one is checked as it stands, later ones with
 /// the motion that leads to them. True if nothing was found.

@@ -583,6 +583,15 @@ static bool check(qpc_checker *c, bool moving, const double *x0, const double *x
     return r->crossings + r->intersections + r->undecided == before;
 }
 
+void qpc_checker_remove(qpc_checker *c, int32_t body) {
+    int32_t kept = 0;
+    c->bodies[body].triangle_count = 0;
+    if (c->parts != NULL) c->parts[body].edge_count = 0;
+    for (int32_t i = 0; i < c->edge_count; i++)
+        if (c->edges[i].body != body) c->edges[kept++] = c->edges[i];
+    c->edge_count = kept;
+}
+
 void qpc_checker_state(qpc_checker *checker, const double *x, qpc_check_report *report) {
     (void)check(checker, false, x, x, report);
 }

@@ -69,6 +69,8 @@ void qpc_check_report_init(qpc_check_report *report);
 qpc_status qpc_checker_create(const qpc_checker_body *bodies, int32_t body_count, const double *x,
                               int32_t node_count, qpc_checker **ret, qpc_error *err);
 void qpc_checker_destroy(qpc_checker *checker);
+/// From now on the body is not there.
+void qpc_checker_remove(qpc_checker *checker, int32_t body);
 
 /// Intersections and distances of one state.
 void qpc_checker_state(qpc_checker *checker, const double *x, qpc_check_report *report);

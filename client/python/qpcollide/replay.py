@@ -215,6 +215,14 @@ class Replay:
         """(step, kind, message) of what happened besides."""
         return self._db.execute("SELECT step, kind, message FROM events ORDER BY id").fetchall()
 
+    def removed(self):
+        """Bodies that were taken out of the world: name -> the last step with it. Its rows of later frames mean nothing."""
+        last = {}
+        for step, kind, message in self.events():
+            if kind == "removed":
+                last.setdefault(message, step)
+        return last
+
     def commands(self):
         """(step, method, map) of what was asked."""
         return [(step, method, json.loads(text)) for step, method, text in
