@@ -306,10 +306,11 @@ static qpc_status look_at_edges(qpc_check *c, qpc_error *err) {
     counting_sort(c, c->order[1], c->order[0], n, low, 1);
     for (int64_t i = 0, end; i < n; i = end) {
         const int64_t *s = c->order[0];
-        int64_t forward = 0, sheets = 0;
+        int64_t forward = 0, sheets = 0, along = 0; // along: sheets that run forward
         for (end = i; end < n && low[s[end]] == low[s[i]] && high[s[end]] == high[s[i]]; end++) {
             forward += c->corner[s[end]] == low[s[end]];
             sheets += s[end] < own;
+            along += s[end] < own && c->corner[s[end]] == low[s[end]];
         }
         int32_t a = low[s[i]], b = high[s[i]], t = c->element[s[i] / 3];
         edge[2 * r->edges] = a;
@@ -317,7 +318,10 @@ static qpc_status look_at_edges(qpc_check *c, qpc_error *err) {
         first[r->edges++] = t;
         if (sheets == 1) qpc_check_add(c, QPC_FINDING_OPEN_EDGES, a, b, t);
         if (sheets > 2) qpc_check_add(c, QPC_FINDING_NON_MANIFOLD_EDGES, a, b, t);
-        if (sheets >= 2 && 2 * forward != end - i) qpc_check_add(c, QPC_FINDING_FLIPPED_EDGES, a, b, t);
+        bool flipped = sheets == 2 && along != 1;
+        if (flipped) qpc_check_add(c, QPC_FINDING_FLIPPED_EDGES, a, b, t);
+        if (sheets >= 2 && !flipped && 2 * forward != end - i)
+            qpc_check_add(c, QPC_FINDING_UNBALANCED_EDGES, a, b, t);
     }
     count_parts(c, edge, parent);
     r->closed = c->triangle_count > 0 && r->finding[QPC_FINDING_OPEN_EDGES].total == 0 &&
@@ -326,7 +330,8 @@ static qpc_status look_at_edges(qpc_check *c, qpc_error *err) {
     measure(c);
     // Where several sheets meet at an edge, each wound with the next, they enclose something all the same.
     bool encloses = c->triangle_count > 0 && r->finding[QPC_FINDING_OPEN_EDGES].total == 0 &&
-                    r->finding[QPC_FINDING_FLIPPED_EDGES].total == 0;
+                    r->finding[QPC_FINDING_FLIPPED_EDGES].total == 0 &&
+                    r->finding[QPC_FINDING_UNBALANCED_EDGES].total == 0;
     if (encloses && r->volume < 0)
         qpc_check_add(c, QPC_FINDING_INSIDE_OUT, c->element[0], 0, 0);
     status = qpc_check_sizes(c, edge, first, err);

@@ -45,7 +45,9 @@ typedef enum qpc_mesh_use {
     X(NON_MANIFOLD_EDGES, "non_manifold_edges", "edge", 3, "WWWE",                                 \
       "edges with three triangles or more")                                                        \
     X(FLIPPED_EDGES, "flipped_edges", "edge", 3, "WWEE",                                           \
-      "edges at which triangles are wound against each other")                                    \
+      "edges whose two triangles are wound against each other")                                    \
+    X(UNBALANCED_EDGES, "unbalanced_edges", "edge", 3, "WWEE",                                     \
+      "edges with three triangles or more, or a repeated one, not as often forth as back")                                    \
     X(INSIDE_OUT, "inside_out", "triangle", 1, "W-EE",                                             \
       "the surface is wound inwards: its volume is negative; its first triangle")                  \
     X(SELF_INTERSECTIONS, "self_intersections", "pair", 2, "WEWE",                                 \

@@ -113,7 +113,7 @@ static void three_triangles_at_an_edge_are_no_manifold(void **state) {
     const double x[] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, -1, 0, 0, 0, 1};
     const int32_t t[] = {0, 1, 2, 1, 0, 3, 0, 1, 4};
     qpc_preflight r = run(x, COUNT(x), t, COUNT(t), 3);
-    only(&r, 3, (qpc_finding_kind[]){QPC_FINDING_NON_MANIFOLD_EDGES, QPC_FINDING_OPEN_EDGES, QPC_FINDING_FLIPPED_EDGES}); // an odd number
+    only(&r, 3, (qpc_finding_kind[]){QPC_FINDING_NON_MANIFOLD_EDGES, QPC_FINDING_OPEN_EDGES, QPC_FINDING_UNBALANCED_EDGES}); // an odd number
     const int32_t want[] = {0, 1, 0};
     assert_memory_equal(r.finding[QPC_FINDING_NON_MANIFOLD_EDGES].items, want, sizeof want);
     qpc_preflight_fini(&r);
@@ -140,7 +140,9 @@ static void tetrahedra_that_share_an_edge_or_a_face_enclose_a_volume(void **stat
     memcpy(twice, edge, 12 * sizeof *edge);
     memcpy(twice + 12, edge, 3 * sizeof *edge);
     r = run(x, COUNT(x) - 6, twice, 15, 3);
-    assert_int_equal(r.finding[QPC_FINDING_FLIPPED_EDGES].total, 3);
+    assert_int_equal(r.finding[QPC_FINDING_FLIPPED_EDGES].total, 0);
+    assert_int_equal(r.finding[QPC_FINDING_UNBALANCED_EDGES].total, 3);
+    assert_int_equal(qpc_preflight_weight(&r, QPC_FINDING_UNBALANCED_EDGES, QPC_USE_RIGID), 'E');
     qpc_preflight_fini(&r);
 }
 
