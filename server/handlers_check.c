@@ -60,12 +60,13 @@ static void put_facts(qpc_value *map, qpc_status *status, const qpc_preflight *r
     qpc_put(map, status, "facts", facts);
 }
 
-/// Findings to errors and warnings, each with `body` unless it is negative.
+/// Findings to errors and warnings, each with `body` unless it is negative. given_masses: of each node, so that none is without.
 static void add_findings(qpc_value *errors, qpc_value *warnings, qpc_status *status,
-                         const qpc_preflight *r, qpc_mesh_use use, int32_t body) {
+                         const qpc_preflight *r, qpc_mesh_use use, int32_t body, bool given_masses) {
     for (int32_t kind = 0; kind < QPC_FINDING_COUNT; kind++) {
         char weight = qpc_preflight_weight(r, (qpc_finding_kind)kind, use);
         if (weight == '-') continue;
+        if (kind == QPC_FINDING_UNREFERENCED_VERTICES && given_masses) weight = 'W';
         qpc_value map = finding_value(&r->finding[kind], &qpc_finding_specs[kind], status);
         if (body >= 0) qpc_put(&map, status, "body", qpc_int(body));
         qpc_add(weight == 'E' ? errors : warnings, status, map);
@@ -128,7 +129,7 @@ static void check_mesh(qpc_request *request) {
     qpc_mesh_use use = use_of(qpc_map_get(&request->params, "use"), mesh);
     qpc_value map = qpc_map(), errors = qpc_list(), warnings = qpc_list();
     qpc_put(&map, &status, "use", qpc_text_borrow(qpc_mesh_use_names[use]));
-    add_findings(&errors, &warnings, &status, &report, use, -1);
+    add_findings(&errors, &warnings, &status, &report, use, -1, false);
     qpc_put(&map, &status, "errors", errors);
     qpc_put(&map, &status, "warnings", warnings);
     put_facts(&map, &status, &report);
@@ -190,7 +191,9 @@ static qpc_status check_body(qpc_request *request, const qpc_value *body, int32_
     bool may_be_open = qpc_map_get(body, "inertia") != NULL || (close != NULL && close->kind == QPC_BOOL && close->b);
     if (is_word(kind, "rigid") && !may_be_open) use = QPC_USE_RIGID;
     if (is_word(kind, "soft")) use = QPC_USE_SOFT;
-    add_findings(&c->errors, &c->warnings, &c->status, &report, use, number);
+    const qpc_value *mass = qpc_map_get(body, "mass");
+    bool given_masses = mass != NULL && mass->kind != QPC_INT && mass->kind != QPC_REAL;
+    add_findings(&c->errors, &c->warnings, &c->status, &report, use, number, given_masses);
     qpc_value map = qpc_map(), copy = qpc_nil();
     qpc_put(&map, &c->status, "body", qpc_int(number));
     const struct {

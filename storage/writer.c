@@ -1,4 +1,4 @@
-/// The writer thread.
+/// The writer thread, and the closers.
 ///
 ///   push --> run queue (a list per run; counts and bytes bounded over all) --> batch --> run file
 ///
@@ -8,6 +8,9 @@
 /// busy or failing file loses nothing that was taken. A run whose file another process has locked
 /// waits for its turn while others go on; a failed run keeps its one batch as a probe that is tried
 /// again once a second, and drops and counts everything else until the probe goes in.
+///
+/// A run that is closed and written goes to the closers: to put a file into rollback mode waits for
+/// the disk some seven times, and a file system commits what several threads wait for at once.
 #include "storage/writer.h"
 
 #include "base/mem.h"
@@ -35,6 +38,7 @@ enum {
     CHECKPOINT_RETRY_MS = 100,
     IDLE_CHECKPOINT_MS = 2000,
     DATA_DIR_MAX = 380,
+    CLOSERS = 8, // threads that close files
 };
 #define MS ((int64_t)1000000) // ns
 #define NEVER INT64_MAX
@@ -55,6 +59,7 @@ struct qpc_run_handle {
     uint64_t pushed, done; // records queued ever; committed or dropped of these
     uint64_t flush_to;     // someone waits for done >= flush_to
     bool closing, failed, busy;
+    bool over, taken; // nothing is left to write: for a closer; which has it
     bool *closed; // set when the file is closed, if somebody waits for that
     int64_t retry_ns; // failed or busy: not before
     qpc_status fail_status;
@@ -83,12 +88,14 @@ struct qpc_writer {
     int lock_fd;
     qpc_catalog *catalog;
     qpc_framecodec *codec;
-    pthread_t thread;
+    pthread_t thread, closer[CLOSERS];
     bool started;
+    int32_t closer_count;
 
     pthread_mutex_t mutex;
     pthread_cond_t work; // for the thread
     pthread_cond_t room; // for pushers and flushers
+    pthread_cond_t over; // for closers
     // Under mutex.
     qpc_run_handle *runs, **runs_end;
     int64_t wake_ns; // when the thread will look again by itself; 0 while it is awake
@@ -270,6 +277,7 @@ qpc_writer_stats qpc_writer_get_stats(qpc_writer *writer) {
 /// When run needs the thread. Under the mutex.
 static int64_t due_at(const qpc_run_handle *run) {
     const qpc_writer *w = run->writer;
+    if (run->over) return NEVER;
     if (run->failed) return run->closing ? 0 : run->retry_ns;
     if (run->busy) return run->retry_ns;
     if (run->closing || run->count >= BATCH_RECORDS || run->bytes >= BATCH_BYTES) return 0;
@@ -462,8 +470,7 @@ static void checkpoint(qpc_run_handle *run) {
     }
 }
 
-/// Close the file, tell the catalogue, free the handle. Writer thread, without the mutex; the run
-/// is off the list.
+/// Close the file, tell the catalogue, free the handle. A closer, without the mutex.
 static void finish_run(qpc_run_handle *run) {
     qpc_writer *w = run->writer;
     qpc_run_totals totals;
@@ -486,10 +493,40 @@ static void finish_run(qpc_run_handle *run) {
     destroy_list(run->batch);
     destroy_list(run->head);
     pthread_mutex_lock(&w->mutex);
+    qpc_run_handle **at = &w->runs;
+    while (*at != run) at = &(*at)->next;
+    *at = run->next;
+    if (w->runs_end == &run->next) w->runs_end = at;
     if (run->closed != NULL) *run->closed = true;
     pthread_cond_broadcast(&w->room);
+    if (w->runs == NULL) pthread_cond_signal(&w->work); // it may be the end
     pthread_mutex_unlock(&w->mutex);
     qpc_free(run);
+}
+
+/// The oldest run that is over and that no closer has, or NULL. Under the mutex.
+static qpc_run_handle *take_over(qpc_writer *w) {
+    qpc_run_handle *run = w->runs;
+    while (run != NULL && (!run->over || run->taken)) run = run->next;
+    if (run != NULL) run->taken = true;
+    return run;
+}
+
+static void *closer_main(void *user) {
+    qpc_writer *w = user;
+    pthread_mutex_lock(&w->mutex);
+    while (!w->stopping || w->runs != NULL) {
+        qpc_run_handle *run = take_over(w);
+        if (run == NULL) {
+            pthread_cond_wait(&w->over, &w->mutex);
+            continue;
+        }
+        pthread_mutex_unlock(&w->mutex);
+        finish_run(run);
+        pthread_mutex_lock(&w->mutex);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
 }
 
 /// Give run what it needs now. Entered and left with the mutex held; run may be gone afterwards.
@@ -504,16 +541,13 @@ static void serve(qpc_run_handle *run) {
         over = true;
     }
     if (over) {
-        qpc_run_handle **at = &w->runs;
-        while (*at != run) at = &(*at)->next;
-        *at = run->next;
-        if (w->runs_end == &run->next) w->runs_end = at;
+        run->over = true;
+        pthread_cond_signal(&w->over);
+        return;
     }
+    if (run->failed || run->busy) return;
     pthread_mutex_unlock(&w->mutex);
-    if (over)
-        finish_run(run);
-    else if (!run->failed && !run->busy)
-        checkpoint(run);
+    checkpoint(run);
     pthread_mutex_lock(&w->mutex);
 }
 
@@ -554,23 +588,29 @@ static void *thread_main(void *user) {
         }
         w->wake_ns = 0;
     }
+    pthread_cond_broadcast(&w->over); // closers end too
     pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
 
-/// A thread without signals: a SIGXFSZ of a write beyond the file size limit stays pending here and
-/// the write answers EFBIG, whatever the program does about that signal.
-static qpc_status start_thread(qpc_writer *w, qpc_error *err) {
+/// Threads without signals: a SIGXFSZ of a write beyond the file size limit stays pending here and
+/// the write answers EFBIG, whatever the program does about that signal. One closer is enough.
+static qpc_status start_threads(qpc_writer *w, qpc_error *err) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&w->thread, NULL, thread_main, w);
+    int rc = 0;
+    for (; rc == 0 && w->closer_count < CLOSERS; w->closer_count += rc == 0) {
+        rc = pthread_create(&w->closer[w->closer_count], NULL, closer_main, w);
+        if (rc == 0) pthread_setname_np(w->closer[w->closer_count], "qpc-closer");
+    }
+    if (w->closer_count > 0) rc = pthread_create(&w->thread, NULL, thread_main, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return qpc_fail(err, QPC_ERR_MEMORY, "the writer thread cannot start: %s",
+    w->started = w->closer_count > 0 && rc == 0;
+    if (!w->started)
+        return qpc_fail(err, QPC_ERR_MEMORY, "the writer's threads cannot start: %s",
                         qpc_store_why(rc));
     pthread_setname_np(w->thread, "qpc-writer");
-    w->started = true;
     return QPC_OK;
 }
 
@@ -651,12 +691,26 @@ static qpc_status recover_runs(qpc_writer *w, qpc_error *err) {
     return status;
 }
 
+/// All runs are written and closed, then the threads end.
+static void end_threads(qpc_writer *w) {
+    pthread_mutex_lock(&w->mutex);
+    w->stopping = true;
+    for (qpc_run_handle *run = w->runs; run != NULL; run = run->next) run->closing = true;
+    pthread_cond_signal(&w->work);
+    pthread_cond_broadcast(&w->over);
+    pthread_mutex_unlock(&w->mutex);
+    if (w->started) pthread_join(w->thread, NULL);
+    for (int32_t i = 0; i < w->closer_count; i++) pthread_join(w->closer[i], NULL);
+}
+
 static void writer_free(qpc_writer *w) {
+    end_threads(w);
     qpc_catalog_close(w->catalog);
     qpc_framecodec_destroy(w->codec);
     if (w->lock_fd >= 0) close(w->lock_fd); // and so unlocks
     pthread_cond_destroy(&w->work);
     pthread_cond_destroy(&w->room);
+    pthread_cond_destroy(&w->over);
     pthread_mutex_destroy(&w->mutex);
     qpc_free(w);
 }
@@ -682,6 +736,7 @@ qpc_status qpc_writer_create(const qpc_writer_options *options, qpc_writer **ret
     w->runs_end = &w->runs;
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->room, NULL);
+    pthread_cond_init(&w->over, NULL);
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -705,7 +760,7 @@ qpc_status qpc_writer_create(const qpc_writer_options *options, qpc_writer **ret
         notice(w, "rollback_journal", "", QPC_OK, message);
     }
     if (status == QPC_OK) status = recover_runs(w, err);
-    if (status == QPC_OK) status = start_thread(w, err);
+    if (status == QPC_OK) status = start_threads(w, err);
     if (status != QPC_OK) {
         writer_free(w);
         return status;
@@ -715,14 +770,7 @@ qpc_status qpc_writer_create(const qpc_writer_options *options, qpc_writer **ret
 }
 
 void qpc_writer_destroy(qpc_writer *writer) {
-    if (writer == NULL) return;
-    pthread_mutex_lock(&writer->mutex);
-    writer->stopping = true;
-    for (qpc_run_handle *run = writer->runs; run != NULL; run = run->next) run->closing = true;
-    pthread_cond_signal(&writer->work);
-    pthread_mutex_unlock(&writer->mutex);
-    if (writer->started) pthread_join(writer->thread, NULL);
-    writer_free(writer);
+    if (writer != NULL) writer_free(writer);
 }
 
 static bool is_run_id(const char *id) {

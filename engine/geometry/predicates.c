@@ -64,6 +64,9 @@ static void add_determinant(expansion *e, double sign, qpc_vec3 p, qpc_vec3 q, q
     add_product3(e, -sign, p.z, q.y, r.x);
 }
 
+/// A product of differences with a factor that is 0 is 0 exactly: a difference is rounded to 0 only where it is 0.
+static bool vanishes(double a, double b, double c) { return a == 0 || b == 0 || c == 0; }
+
 int qpc_orient3d(qpc_vec3 a, qpc_vec3 b, qpc_vec3 c, qpc_vec3 d) {
     qpc_vec3 u = v3_sub(b, a), v = v3_sub(c, a), w = v3_sub(d, a);
     double t[6] = {u.x * v.y * w.z, u.x * v.z * w.y, u.y * v.z * w.x,
@@ -72,6 +75,10 @@ int qpc_orient3d(qpc_vec3 a, qpc_vec3 b, qpc_vec3 c, qpc_vec3 d) {
     for (int i = 0; i < 6; i++) size += fabs(t[i]);
     // Each product carries 3 rounded differences and 2 roundings, the sum 5 more: 10 u at most.
     if (fabs(det) > 8 * DBL_EPSILON * size && isfinite(size)) return (det > 0) - (det < 0);
+    // In a plane of two coordinates, as all of a flat mesh, all six vanish.
+    if (vanishes(u.x, v.y, w.z) && vanishes(u.x, v.z, w.y) && vanishes(u.y, v.z, w.x) &&
+        vanishes(u.y, v.x, w.z) && vanishes(u.z, v.x, w.y) && vanishes(u.z, v.y, w.x))
+        return 0;
     // det(b-a, c-a, d-a) = |b c d| - |a c d| + |a b d| - |a b c|
     expansion e = {0};
     add_determinant(&e, 1, b, c, d);
@@ -85,6 +92,7 @@ int qpc_orient2d(const double a[2], const double b[2], const double c[2]) {
     double l = (b[0] - a[0]) * (c[1] - a[1]), r = (b[1] - a[1]) * (c[0] - a[0]);
     if (fabs(l - r) > 4 * DBL_EPSILON * (fabs(l) + fabs(r)) && isfinite(l - r))
         return (l > r) - (l < r);
+    if (vanishes(b[0] - a[0], c[1] - a[1], 1) && vanishes(b[1] - a[1], c[0] - a[0], 1)) return 0;
     expansion e = {0};
     add_product3(&e, 1, b[0], c[1], 1);
     add_product3(&e, -1, b[1], c[0], 1);

@@ -12,6 +12,7 @@ typedef struct qpc_check {
     int32_t *corner;      // (triangle_count x 3) welded vertices
     int32_t *element;     // (triangle_count) number of the element that it came from
     int64_t triangle_count;
+    int64_t repeated_count; // triangles behind those, with the corners of one of them
     int64_t *order[2], *key_count; // room for sorting: 3 * triangle_count each; vertex_count + 1
     int32_t list;
     int64_t max_pairs;

@@ -212,9 +212,11 @@ static qpc_status sift_triangles(qpc_check *c, qpc_error *err) {
     c->triangle_count = kept;
     int32_t *sorted = order_faces(c);
     uint8_t *repeated = qpc_calloc((size_t)(kept > 0 ? kept : 1), 1);
-    if (sorted == NULL || repeated == NULL) {
+    int32_t *aside = qpc_alloc_array((size_t)(kept > 0 ? kept : 1), 3 * sizeof *aside);
+    if (sorted == NULL || repeated == NULL || aside == NULL) {
         qpc_free(sorted);
         qpc_free(repeated);
+        qpc_free(aside);
         return qpc_fail(err, QPC_ERR_MEMORY, "out of memory to check %lld triangles", (long long)kept);
     }
     for (int64_t i = 1; i < kept; i++) { // stable: the first of equals stays
@@ -226,14 +228,17 @@ static qpc_status sift_triangles(qpc_check *c, qpc_error *err) {
     for (int64_t t = 0; t < all; t++) {
         if (repeated[t]) {
             qpc_check_add(c, QPC_FINDING_DUPLICATE_TRIANGLES, c->element[t], 0, 0);
+            memcpy(aside + 3 * c->repeated_count++, c->corner + 3 * t, 3 * sizeof *aside);
             continue;
         }
         memmove(c->corner + 3 * kept, c->corner + 3 * t, 3 * sizeof *c->corner);
         c->element[kept++] = c->element[t];
     }
     c->triangle_count = kept;
+    memcpy(c->corner + 3 * kept, aside, (size_t)c->repeated_count * 3 * sizeof *aside);
     qpc_free(sorted);
     qpc_free(repeated);
+    qpc_free(aside);
     return QPC_OK;
 }
 
@@ -275,10 +280,11 @@ static void measure(qpc_check *c) {
     }
 }
 
-/// Sides sorted by their vertices: runs of equal ones are edges.
+/// Sides sorted by their vertices: runs of equal ones are edges. Repeated triangles make none of their own, but count in
+/// how often an edge is run along in each direction, as in what a rigid body is made of.
 static qpc_status look_at_edges(qpc_check *c, qpc_error *err) {
     qpc_preflight *r = c->ret;
-    int64_t n = 3 * c->triangle_count;
+    int64_t own = 3 * c->triangle_count, n = own + 3 * c->repeated_count;
     size_t room = (size_t)(n > 0 ? n : 1);
     int32_t *low = qpc_alloc_array(room, sizeof *low), *high = qpc_alloc_array(room, sizeof *high);
     int32_t *edge = qpc_alloc_array(room, 2 * sizeof *edge);
@@ -300,23 +306,33 @@ static qpc_status look_at_edges(qpc_check *c, qpc_error *err) {
     counting_sort(c, c->order[1], c->order[0], n, low, 1);
     for (int64_t i = 0, end; i < n; i = end) {
         const int64_t *s = c->order[0];
-        int64_t forward = 0;
-        for (end = i; end < n && low[s[end]] == low[s[i]] && high[s[end]] == high[s[i]]; end++)
+        int64_t forward = 0, sheets = 0, along = 0; // along: sheets that run forward
+        for (end = i; end < n && low[s[end]] == low[s[i]] && high[s[end]] == high[s[i]]; end++) {
             forward += c->corner[s[end]] == low[s[end]];
+            sheets += s[end] < own;
+            along += s[end] < own && c->corner[s[end]] == low[s[end]];
+        }
         int32_t a = low[s[i]], b = high[s[i]], t = c->element[s[i] / 3];
         edge[2 * r->edges] = a;
         edge[2 * r->edges + 1] = b;
         first[r->edges++] = t;
-        if (end - i == 1) qpc_check_add(c, QPC_FINDING_OPEN_EDGES, a, b, t);
-        if (end - i > 2) qpc_check_add(c, QPC_FINDING_NON_MANIFOLD_EDGES, a, b, t);
-        if (end - i == 2 && forward != 1) qpc_check_add(c, QPC_FINDING_FLIPPED_EDGES, a, b, t);
+        if (sheets == 1) qpc_check_add(c, QPC_FINDING_OPEN_EDGES, a, b, t);
+        if (sheets > 2) qpc_check_add(c, QPC_FINDING_NON_MANIFOLD_EDGES, a, b, t);
+        bool flipped = sheets == 2 && along != 1;
+        if (flipped) qpc_check_add(c, QPC_FINDING_FLIPPED_EDGES, a, b, t);
+        if (sheets >= 2 && !flipped && 2 * forward != end - i)
+            qpc_check_add(c, QPC_FINDING_UNBALANCED_EDGES, a, b, t);
     }
     count_parts(c, edge, parent);
     r->closed = c->triangle_count > 0 && r->finding[QPC_FINDING_OPEN_EDGES].total == 0 &&
                 r->finding[QPC_FINDING_NON_MANIFOLD_EDGES].total == 0;
     r->oriented = r->closed && r->finding[QPC_FINDING_FLIPPED_EDGES].total == 0;
     measure(c);
-    if (r->oriented && r->volume < 0)
+    // Where several sheets meet at an edge, each wound with the next, they enclose something all the same.
+    bool encloses = c->triangle_count > 0 && r->finding[QPC_FINDING_OPEN_EDGES].total == 0 &&
+                    r->finding[QPC_FINDING_FLIPPED_EDGES].total == 0 &&
+                    r->finding[QPC_FINDING_UNBALANCED_EDGES].total == 0;
+    if (encloses && r->volume < 0)
         qpc_check_add(c, QPC_FINDING_INSIDE_OUT, c->element[0], 0, 0);
     status = qpc_check_sizes(c, edge, first, err);
 done:

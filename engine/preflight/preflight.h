@@ -39,13 +39,15 @@ typedef enum qpc_mesh_use {
       "triangles with the three corners of an earlier one")                                        \
     X(DUPLICATE_VERTICES, "duplicate_vertices", "vertex", 1, "WWWW",                               \
       "vertices at exactly the position of an earlier one: the mesh is not joined there")          \
-    X(UNREFERENCED_VERTICES, "unreferenced_vertices", "vertex", 1, "WWWW",                         \
-      "vertices that no element uses")                                                             \
+    X(UNREFERENCED_VERTICES, "unreferenced_vertices", "vertex", 1, "WEWE",                         \
+      "vertices that no element uses: they get no mass")                                                             \
     X(OPEN_EDGES, "open_edges", "edge", 3, "W-EE", "edges with one triangle: the surface is open") \
-    X(NON_MANIFOLD_EDGES, "non_manifold_edges", "edge", 3, "WWEE",                                 \
+    X(NON_MANIFOLD_EDGES, "non_manifold_edges", "edge", 3, "WWWE",                                 \
       "edges with three triangles or more")                                                        \
     X(FLIPPED_EDGES, "flipped_edges", "edge", 3, "WWEE",                                           \
       "edges whose two triangles are wound against each other")                                    \
+    X(UNBALANCED_EDGES, "unbalanced_edges", "edge", 3, "WWEE",                                     \
+      "edges with three triangles or more, or a repeated one, not as often forth as back")                                    \
     X(INSIDE_OUT, "inside_out", "triangle", 1, "W-EE",                                             \
       "the surface is wound inwards: its volume is negative; its first triangle")                  \
     X(SELF_INTERSECTIONS, "self_intersections", "pair", 2, "WEWE",                                 \

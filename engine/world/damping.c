@@ -7,22 +7,8 @@
 /// rounding of H v.
 static const double MOST_DAMPED = 1e6;
 
-/// Square of about the highest frequency of the body, 1/s2: of one node against an element.
-static double stiffest(const qpc_world *w, const qpc_load *load) {
-    qpc_tets tets = qpc_softs_of(w, load->body);
-    double most = 0.0;
-    for (int64_t e = 0; e < tets.count; e++)
-        for (int i = 1; i < 4; i++) {
-            int32_t node = tets.node[4 * e + i];
-            if (w->row_dof[node] < 0) continue;
-            double slope = v3_norm2(v3_load(tets.inverse + 9 * e + 3 * (i - 1)));
-            most = fmax(most, tets.volume[e] * (tets.lambda[e] + 2.0 * tets.mu[e]) * slope / w->mass[node]);
-        }
-    return most;
-}
-
 qpc_status qpc_damping_check(const qpc_world *w, const qpc_load *load, double h, const char *where, qpc_error *err) {
-    double rate = h * stiffest(w, load);
+    double rate = h * qpc_softs_stiffest(w, load->body);
     if (!(load->per_stiffness * rate > MOST_DAMPED)) return QPC_OK;
     return qpc_fail_at(err, QPC_ERR_INVALID, where,
                        "per_stiffness of %g s would damp the body's stiffest motion to %.1g of it in a step of %g s, below what numbers resolve; at most "

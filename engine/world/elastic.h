@@ -5,7 +5,10 @@
 #include "engine/dynamics/linsys.h"
 
 struct qpc_world;
+struct qpc_scene_report;
 
+/// Remarks on bodies whose stiffness leaves little of their masses in K = M + h^2 H.
+void qpc_elastic_check(const struct qpc_world *w, struct qpc_scene_report *report);
 /// Elastic energy, J; of limits past their length: of those that give way, or all.
 double qpc_elastic_energy(const struct qpc_world *w, const double *x, bool giving);
 /// That of one body, all limits.

@@ -77,3 +77,16 @@ qpc_tets qpc_softs_of(const qpc_world *w, int32_t body) {
     part.place += 6 * first;
     return part;
 }
+
+double qpc_softs_stiffest(const qpc_world *w, int32_t body) {
+    qpc_tets tets = qpc_softs_of(w, body);
+    double most = 0.0;
+    for (int64_t e = 0; e < tets.count; e++)
+        for (int i = 1; i < 4; i++) {
+            int32_t node = tets.node[4 * e + i];
+            if (w->row_dof[node] < 0) continue;
+            double slope = v3_norm2(v3_load(tets.inverse + 9 * e + 3 * (i - 1)));
+            most = fmax(most, tets.volume[e] * (tets.lambda[e] + 2.0 * tets.mu[e]) * slope / w->mass[node]);
+        }
+    return most;
+}

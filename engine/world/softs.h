@@ -19,6 +19,8 @@ typedef struct qpc_softs { // the tetrahedra of all soft bodies, body after body
 qpc_status qpc_softs_make(struct qpc_world *w, const struct qpc_scene_def *def, qpc_error *err);
 void qpc_softs_fini(struct qpc_world *w);
 size_t qpc_softs_memory(const struct qpc_world *w);
+/// Square of about the highest frequency of a body, 1/s2: of one node against an element.
+double qpc_softs_stiffest(const struct qpc_world *w, int32_t body);
 /// Those of one body.
 qpc_tets qpc_softs_of(const struct qpc_world *w, int32_t body);
 

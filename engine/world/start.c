@@ -7,6 +7,7 @@
 /// half-spaces they are Hildreth's method); where there is none they end between. The answer counts only when the exact overlap test and the proximity
 /// test find nothing at it, and continuous detection nothing on the way that was apart before. Nodes that are not
 /// moved keep their bits. Runs on the thread that makes the world.
+#include "engine/geometry/topology.h"
 #include "engine/world/sides.h"
 #include "engine/world/world.h"
 
@@ -63,18 +64,64 @@ static void add_pair(qpc_scene_report *report, const int32_t body[2], const int3
     pair->depth = depth;
 }
 
-/// The first pairs of a report as text, after what `text` holds.
-static void name_pairs(const qpc_world *w, const qpc_scene_report *report, int64_t total, const char *what, char *text,
-                       size_t size) {
+/// The first pairs of a report as text, after what `text` holds, with what is still to go.
+static void name_pairs(const qpc_world *w, const qpc_scene_report *report, int64_t total, char *text, size_t size) {
     char a[96], b[96];
     size_t used = strlen(text);
     for (int32_t i = 0; i < report->pair_count && i < NAMED_PAIRS && used < size; i++) {
         const qpc_scene_pair *p = &report->pair[i];
-        used += (size_t)snprintf(text + used, size - used, "%s%s feature %d with %s feature %d, %s %.3g m", i > 0 ? "; " : "",
+        used += (size_t)snprintf(text + used, size - used, "%s%s feature %d with %s feature %d, still to go at least %.3g m", i > 0 ? "; " : "",
                                  body_label(w, p->body[0], a, sizeof a), p->feature[0],
-                                 body_label(w, p->body[1], b, sizeof b), p->feature[1], what, p->depth);
+                                 body_label(w, p->body[1], b, sizeof b), p->feature[1], p->depth);
     }
     if (total > NAMED_PAIRS && used < size) snprintf(text + used, size - used, "; ...");
+}
+
+/// The ends of an edge: of a cable by their order, of a mesh by its topology.
+static void edge_ends(const qpc_world *w, int32_t body, int32_t edge, int32_t ret[2]) {
+    const qpc_body *b = &w->bodies[body];
+    const int32_t *ends = b->mesh != NULL ? qpc_mesh_topology(b->mesh)->edge_vertex + 2 * (int64_t)edge : NULL;
+    for (int k = 0; k < 2; k++) ret[k] = ends != NULL ? ends[k] : edge + k < b->node_count ? edge + k : b->node_count - 1;
+}
+
+/// Where an edge passes the plane of a triangle; its middle if it lies in it.
+static qpc_vec3 passes_at(const qpc_vec3 edge[2], const qpc_vec3 t[3]) {
+    qpc_vec3 n = v3_cross(v3_sub(t[1], t[0]), v3_sub(t[2], t[0]));
+    double a = v3_dot(n, v3_sub(edge[0], t[0])), b = v3_dot(n, v3_sub(edge[1], t[0]));
+    double at = a == b ? 0.5 : fmin(fmax(a / (a - b), 0.0), 1.0);
+    return v3_add(v3_scale(1.0 - at, edge[0]), v3_scale(at, edge[1]));
+}
+
+/// What meets what, and where. How far an edge reaches behind one triangle tells nothing of how deep bodies are in each other: not said.
+static void name_overlaps(const qpc_world *w, const qpc_scene_report *report, char *text, size_t size) {
+    char a[96], b[96];
+    size_t used = 0;
+    for (int32_t i = 0; i < report->pair_count && i < report->overlap_count && i < NAMED_PAIRS && used < size; i++) {
+        const qpc_scene_pair *p = &report->pair[i];
+        const qpc_body *other = &w->bodies[p->body[1]];
+        const char *first = body_label(w, p->body[0], a, sizeof a), *second = body_label(w, p->body[1], b, sizeof b);
+        const char *then = i > 0 ? "; " : "";
+        if (other->obstacle) {
+            used += (size_t)snprintf(text + used, size - used, "%s%s feature %d is %.3g m inside %s", then, first, p->feature[0], p->depth, second);
+            continue;
+        }
+        int32_t end[2], with[2];
+        qpc_vec3 edge[2], t[3];
+        edge_ends(w, p->body[0], p->feature[0], end);
+        for (int k = 0; k < 2; k++) edge[k] = v3_load(w->x + 3 * ((int64_t)w->bodies[p->body[0]].first_node + end[k]));
+        if (other->mesh == NULL) {
+            edge_ends(w, p->body[1], p->feature[1], with);
+            used += (size_t)snprintf(text + used, size - used, "%s%s meets %s between their nodes %d, %d and %d, %d", then, first, second, end[0], end[1],
+                                     with[0], with[1]);
+            continue;
+        }
+        const int32_t *corner = qpc_mesh_elements(other->mesh) + 3 * (int64_t)p->feature[1];
+        for (int k = 0; k < 3; k++) t[k] = v3_load(w->x + 3 * ((int64_t)other->first_node + corner[k]));
+        qpc_vec3 at = passes_at(edge, t);
+        used += (size_t)snprintf(text + used, size - used, "%s%s between its nodes %d and %d meets %s triangle %d at (%.6g, %.6g, %.6g)", then, first, end[0],
+                                 end[1], second, p->feature[1], at.x, at.y, at.z);
+    }
+    if (report->overlap_count > NAMED_PAIRS && used < size) snprintf(text + used, size - used, "; ...");
 }
 
 static bool is_cloth(const qpc_world *w, int32_t body) {
@@ -428,7 +475,7 @@ static qpc_status refuse(push_out *p, qpc_scene_report *report, qpc_error *err) 
                  (long long)p->overlap_count, (long long)p->close_count);
     size_t used = strlen(text);
     if (report->pair_count > 0) snprintf(text + used, sizeof text - used, ": ");
-    name_pairs(w, report, report->stuck_count, "still to go at least", text, sizeof text);
+    name_pairs(w, report, report->stuck_count, text, sizeof text);
     return qpc_fail_at(err, QPC_ERR_INVALID, "start", "%s", text);
 }
 
@@ -487,8 +534,8 @@ qpc_status qpc_start_check(qpc_world *w, bool push, double push_limit, qpc_scene
     if (st != QPC_OK) return st;
     if (push && report->overlap_count + report->close_count > 0) return push_apart(w, push_limit, report, err);
     if (report->overlap_count > 0) {
-        char text[512] = "";
-        name_pairs(w, report, report->overlap_count, "depth", text, sizeof text);
+        char text[900] = "";
+        name_overlaps(w, report, text, sizeof text);
         return qpc_fail_at(err, QPC_ERR_INVALID, "bodies", "%lld pairs intersect at the start: %s",
                            (long long)report->overlap_count, text);
     }

@@ -493,6 +493,7 @@ static qpc_status create(const qpc_value *scene, const qpc_scene_def *def, qpc_w
     if ((st = keep_laws(w, def->materials, err)) != QPC_OK) return st;
     if ((st = place_bodies(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_still_make(w, err)) != QPC_OK || (st = qpc_softs_make(w, def, err)) != QPC_OK) return st;
+    qpc_elastic_check(w, report);
     if ((st = qpc_joints_make(w, def, err)) != QPC_OK) return st;
     if ((st = qpc_loads_make(w, def, err)) != QPC_OK) return st;
     if ((st = find_neighbours(w, err)) != QPC_OK) return st;

@@ -4,6 +4,10 @@
 
 #include "engine/geometry/predicates.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
 static uint64_t seed = 777;
 static int64_t small(int64_t range) { // -range .. range
     seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -108,12 +112,55 @@ static void segments_meet_in_space(void **state) {
     assert_false(qpc_segments_meet(p, p, q, q));
 }
 
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/// Time for 2000 orientations of points in the plane y = 0.3, the last one raised by `up`; the least of five.
+static double time_in_plane(double up, int *ret_sum) {
+    double least = HUGE_VAL;
+    for (int round = 0; round < 5; round++) {
+        double from = seconds();
+        *ret_sum = 0;
+        for (int i = 0; i < 2000; i++) {
+            double at = 0.1 * i;
+            qpc_vec3 a = {at, 0.3, 0}, b = {at + 0.7, 0.3, 0.1}, c = {at, 0.3, 0.9}, d = {at + 0.3, 0.3 + up, 0.7};
+            *ret_sum += qpc_orient3d(a, b, c, d);
+        }
+        least = fmin(least, seconds() - from);
+    }
+    return least;
+}
+
+static void planes_of_two_coordinates_cost_no_long_arithmetic(void **state) {
+    (void)state;
+    int flat, above, near;
+    double in = time_in_plane(0, &flat), off = time_in_plane(0.5, &above);
+    time_in_plane(0x1p-54, &near); // one unit in the last place of 0.3
+    assert_int_equal(flat, 0);
+    assert_int_equal(abs(above), 2000);
+    assert_int_equal(near, above);
+    assert_true(in < 20 * off); // with expansions some hundred times
+}
+
+static void points_in_line_with_an_axis_have_no_turn(void **state) {
+    (void)state;
+    double a[2] = {0.1, 0.3}, b[2] = {0.7, 0.3}, c[2] = {123.4, 0.3}, up[2] = {123.4, nextafter(0.3, 1)};
+    assert_int_equal(qpc_orient2d(a, b, c), 0);
+    assert_int_equal(qpc_orient2d(a, b, up), 1);
+    assert_int_equal(qpc_orient2d(a, a, up), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orientation_is_exact),
         cmocka_unit_test(orientation_survives_rounded_differences),
         cmocka_unit_test(segments_and_triangles),
         cmocka_unit_test(segments_meet_in_space),
+        cmocka_unit_test(planes_of_two_coordinates_cost_no_long_arithmetic),
+        cmocka_unit_test(points_in_line_with_an_axis_have_no_turn),
     };
     return cmocka_run_group_tests_name("engine/geometry/predicates", tests, NULL, NULL);
 }

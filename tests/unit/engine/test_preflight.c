@@ -113,9 +113,49 @@ static void three_triangles_at_an_edge_are_no_manifold(void **state) {
     const double x[] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, -1, 0, 0, 0, 1};
     const int32_t t[] = {0, 1, 2, 1, 0, 3, 0, 1, 4};
     qpc_preflight r = run(x, COUNT(x), t, COUNT(t), 3);
-    only(&r, 2, (qpc_finding_kind[]){QPC_FINDING_NON_MANIFOLD_EDGES, QPC_FINDING_OPEN_EDGES});
+    only(&r, 3, (qpc_finding_kind[]){QPC_FINDING_NON_MANIFOLD_EDGES, QPC_FINDING_OPEN_EDGES, QPC_FINDING_UNBALANCED_EDGES}); // an odd number
     const int32_t want[] = {0, 1, 0};
     assert_memory_equal(r.finding[QPC_FINDING_NON_MANIFOLD_EDGES].items, want, sizeof want);
+    qpc_preflight_fini(&r);
+}
+
+/// As in the inertia of a rigid body: each edge is run along as often forth as back.
+static void tetrahedra_that_share_an_edge_or_a_face_enclose_a_volume(void **state) {
+    (void)state;
+    const double x[] = {0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, -1, 0, 0, 0, -1, 0};
+    const int32_t edge[] = {0, 2, 1, 2, 3, 1, 3, 0, 1, 0, 3, 2, 0, 4, 1, 4, 5, 1, 5, 0, 1, 0, 5, 4};
+    qpc_preflight r = run(x, COUNT(x), edge, COUNT(edge), 3);
+    only(&r, 1, (qpc_finding_kind[]){QPC_FINDING_NON_MANIFOLD_EDGES});
+    assert_int_equal(qpc_preflight_weight(&r, QPC_FINDING_NON_MANIFOLD_EDGES, QPC_USE_RIGID), 'W');
+    assert_int_equal(qpc_preflight_weight(&r, QPC_FINDING_NON_MANIFOLD_EDGES, QPC_USE_SOFT), 'E');
+    assert_true(fabs(r.volume - 2.0 / 6) < 1e-15);
+    qpc_preflight_fini(&r);
+    // The face 0 1 3 of both, once in each direction.
+    const int32_t face[] = {0, 2, 1, 2, 3, 1, 3, 0, 1, 0, 3, 2, 4, 0, 1, 4, 1, 3, 4, 3, 0, 0, 3, 1};
+    r = run(x, COUNT(x) - 3, face, COUNT(face), 3);
+    only(&r, 2, (qpc_finding_kind[]){QPC_FINDING_NON_MANIFOLD_EDGES, QPC_FINDING_DUPLICATE_TRIANGLES});
+    qpc_preflight_fini(&r);
+    // The same way twice: a rigid body is refused.
+    int32_t twice[COUNT(edge) / 2 + 3];
+    memcpy(twice, edge, 12 * sizeof *edge);
+    memcpy(twice + 12, edge, 3 * sizeof *edge);
+    r = run(x, COUNT(x) - 6, twice, 15, 3);
+    assert_int_equal(r.finding[QPC_FINDING_FLIPPED_EDGES].total, 0);
+    assert_int_equal(r.finding[QPC_FINDING_UNBALANCED_EDGES].total, 3);
+    assert_int_equal(qpc_preflight_weight(&r, QPC_FINDING_UNBALANCED_EDGES, QPC_USE_RIGID), 'E');
+    qpc_preflight_fini(&r);
+}
+
+static void vertices_without_a_mass_are_errors_of_bodies_that_need_one(void **state) {
+    (void)state;
+    const double x[] = {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 2, 2};
+    const int32_t t[] = {0, 1, 2, 3};
+    qpc_preflight r = run(x, COUNT(x), t, COUNT(t), 4);
+    const int32_t want[] = {4};
+    assert_memory_equal(r.finding[QPC_FINDING_UNREFERENCED_VERTICES].items, want, sizeof want);
+    const char weight[] = {'W', 'E', 'W', 'E'};
+    for (int u = 0; u < QPC_USE_COUNT; u++)
+        assert_int_equal(qpc_preflight_weight(&r, QPC_FINDING_UNREFERENCED_VERTICES, (qpc_mesh_use)u), weight[u]);
     qpc_preflight_fini(&r);
 }
 
@@ -333,6 +373,8 @@ int main(void) {
         cmocka_unit_test(repeated_corners_count_once_and_are_said),
         cmocka_unit_test(triangles_without_area_and_repeated_ones_are_left_out),
         cmocka_unit_test(three_triangles_at_an_edge_are_no_manifold),
+        cmocka_unit_test(tetrahedra_that_share_an_edge_or_a_face_enclose_a_volume),
+        cmocka_unit_test(vertices_without_a_mass_are_errors_of_bodies_that_need_one),
         cmocka_unit_test(crossings_touches_and_folds_are_told_apart),
         cmocka_unit_test(pairs_of_a_lattice_agree_with_brute_force),
         cmocka_unit_test(tetrahedra_are_judged_by_their_surface_and_volumes),

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct fault_file {
     sqlite3_file base;
@@ -14,7 +15,7 @@ typedef struct fault_file {
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs fault_vfs;
 static atomic_int kinds, code, system_error;
-static atomic_long countdown;
+static atomic_long countdown, slow_ms, syncs;
 static atomic_bool sticky, fired, without_shm;
 static _Thread_local bool gave_error;
 
@@ -30,6 +31,15 @@ void faultvfs_arm(int new_kinds, long nth, int new_code, int new_errno, bool new
 
 bool faultvfs_fired(void) {
     return atomic_load(&fired);
+}
+
+void faultvfs_slow_sync(long ms) {
+    atomic_store(&slow_ms, ms);
+    atomic_store(&syncs, 0);
+}
+
+long faultvfs_syncs(void) {
+    return atomic_load(&syncs);
 }
 
 void faultvfs_without_shm(bool without) {
@@ -70,6 +80,9 @@ static int f_truncate(sqlite3_file *f, sqlite3_int64 size) {
     return real(f)->pMethods->xTruncate(real(f), size);
 }
 static int f_sync(sqlite3_file *f, int flags) {
+    long ms = atomic_load(&slow_ms);
+    atomic_fetch_add(&syncs, 1);
+    if (ms > 0) nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
     if (hit(FAULT_SYNC)) return SQLITE_IOERR_FSYNC;
     return real(f)->pMethods->xSync(real(f), flags);
 }

@@ -17,6 +17,10 @@ void faultvfs_install(void);
 /// The nth operation from now of these kinds (1: the next) fails with code and errno, and so does
 /// every one after it if sticky. nth 0 turns it off. Counts over all threads.
 void faultvfs_arm(int kinds, long nth, int code, int system_error, bool sticky);
+/// Every xSync from now takes at least ms longer, as on a slow disk; the count begins again.
+void faultvfs_slow_sync(long ms);
+/// xSync calls since faultvfs_slow_sync().
+long faultvfs_syncs(void);
 /// True if a failure has been given since faultvfs_arm().
 bool faultvfs_fired(void);
 /// Without shared memory SQLite has no WAL, as on odd file systems.

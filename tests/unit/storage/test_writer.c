@@ -816,10 +816,48 @@ static void many_runs_record_at_once(void **state) {
     remove_folder(folder);
 }
 
+/// On a disk that takes 10 ms for each wait, what is waited for is counted: one file after another
+/// would take all of it.
+static void runs_that_end_together_wait_for_the_disk_together(void **state) {
+    (void)state;
+    enum { RUNS = 32, SYNC_MS = 10 };
+    char folder[200], path[400];
+    make_folder(folder);
+    qpc_error err = {0};
+    notices n;
+    notices_init(&n);
+    qpc_writer *writer = open_writer(folder, &n);
+    for (int i = 0; i < RUNS; i++) {
+        qpc_run_def def = sample_run(i + 1, NODES, QPC_F32);
+        qpc_run_handle *run = open_run(writer, &def);
+        assert_ok(push_frame(run, 1, NODES, QPC_F32, true, &err), &err);
+        assert_ok(qpc_writer_flush(run, &err), &err);
+    }
+    faultvfs_slow_sync(SYNC_MS);
+    double from = now_s();
+    qpc_writer_destroy(writer);
+    double took = now_s() - from;
+    long syncs = faultvfs_syncs();
+    faultvfs_slow_sync(0);
+    assert_true(syncs >= 3 * RUNS); // each is closed as durably as one alone
+    assert_true(took < 0.5 * 1e-3 * SYNC_MS * (double)syncs);
+    for (int i = 0; i < RUNS; i++) {
+        qpc_run_def def = sample_run(i + 1, NODES, QPC_F32);
+        run_path(path, folder, &def);
+        assert_int_equal(check_frames(path, 1, &err), 1);
+        assert_int_equal(query_int(path, "SELECT state = 'closed' FROM run"), 1);
+    }
+    join_path(path, folder, "catalog.db");
+    assert_int_equal(query_int(path, "SELECT count(*) FROM runs WHERE state = 'closed'"), RUNS);
+    assert_int_equal(n.count, 0);
+    remove_folder(folder);
+}
+
 /// A test that failed may have left faults on.
 static int without_faults(void **state) {
     (void)state;
     faultvfs_arm(0, 0, 0, 0, false);
+    faultvfs_slow_sync(0);
     return 0;
 }
 #define test(name) cmocka_unit_test_setup(name, without_faults)
@@ -847,6 +885,7 @@ int main(void) {
         test(a_full_disk_refuses_meshes_and_worlds),
         test(runs_are_listed_with_their_counts),
         test(many_runs_record_at_once),
+        test(runs_that_end_together_wait_for_the_disk_together),
     };
     return cmocka_run_group_tests_name("storage/writer", tests, NULL, NULL);
 }

@@ -397,6 +397,28 @@ static void a_step_beyond_all_numbers_names_its_cause(void **state) {
     qpc_world_destroy(w);
 }
 
+/// A node of 0.5 kg at a pin, dt 10 ms: 1e11 x 0.5 / 1e-4 N/m is where its mass has five digits left.
+static void stiffness_that_drowns_the_masses_is_remarked_on(void **state) {
+    (void)state;
+    static const char *const pinned = "{'dt':0.01,'solver':{'name':'%s'},'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':0.5,'radius':0.01,"
+                                      "'stiffness':%s}],'constraints':[{'kind':'fixed','body':0,'nodes':[0]}]}";
+    char text[512];
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_scene_report report;
+    static const struct {
+        const char *solver, *stiffness;
+        int32_t warnings;
+    } cases[] = {{"auto", "4.9e14", 0}, {"auto", "5.1e14", 1}, {"position-based", "1e30", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(text, sizeof text, pinned, cases[i].solver, cases[i].stiffness);
+        assert_ok(world_of(text, &w, &report, &err), &err);
+        assert_int_equal(report.warning_count, cases[i].warnings);
+        if (cases[i].warnings > 0) assert_non_null(strstr(report.warning[0], "stiffness dt^2 / mass is 1e+11, right up to 1e+11"));
+        qpc_world_destroy(w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scene_gives_its_bodies_in_order),
@@ -415,6 +437,7 @@ int main(void) {
         cmocka_unit_test(soft_bodies_survive_every_failing_allocation),
         cmocka_unit_test(a_soft_body_says_what_is_wrong_with_it),
         cmocka_unit_test(a_step_beyond_all_numbers_names_its_cause),
+        cmocka_unit_test(stiffness_that_drowns_the_masses_is_remarked_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

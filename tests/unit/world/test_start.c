@@ -183,6 +183,29 @@ static void of_rigid_bodies_it_says_that_they_are_not_moved(void **state) {
     assert_null(strstr(err.message, "0 m"));
 }
 
+/// A cable of 20 m, half of it below the floor: it meets it where y = 0, and 10 m is no depth of anything.
+static void what_intersects_is_named_with_the_place(void **state) {
+    (void)state;
+    double p[] = {0.5, 10, -0.25, 0.5, -10, -0.25};
+    char text[1024];
+    size_t used = (size_t)snprintf(text, sizeof text, "{'bodies':[");
+    used += put_cable(text + used, sizeof text - used, "rope", 0.01, p, 2);
+    snprintf(text + used, sizeof text - used, "," FLOOR "]}");
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_scene_report report;
+    assert_fails(world_of(text, &w, &report, &err), QPC_ERR_INVALID, &err, "body 0 (rope) between its nodes 0 and 1 meets body 1 (floor) triangle ");
+    assert_non_null(strstr(err.message, "at (0.5, 0, -0.25)"));
+    assert_null(strstr(err.message, "10 m"));
+    double q[] = {0, 1, 0.25, 0, 1, -0.25, -0.5, 1, 0, 0.5, 1, 0};
+    used = (size_t)snprintf(text, sizeof text, "{'bodies':[");
+    used += put_cable(text + used, sizeof text - used, "rope", 0.01, q, 2);
+    text[used++] = ',';
+    used += put_cable(text + used, sizeof text - used, "cord", 0.01, q + 6, 2);
+    snprintf(text + used, sizeof text - used, "]}");
+    assert_fails(world_of(text, &w, &report, &err), QPC_ERR_INVALID, &err, "body 0 (rope) meets body 1 (cord) between their nodes 0, 1 and 0, 1");
+}
+
 static void a_start_that_is_fine_keeps_its_bits(void **state) {
     (void)state;
     qpc_world *w = NULL, *v = NULL;
@@ -279,6 +302,7 @@ int main(void) {
         cmocka_unit_test(cables_on_top_of_one_another_part_evenly),
         cmocka_unit_test(a_cable_in_the_plane_of_a_sheet_goes_to_its_outer_side),
         cmocka_unit_test(what_the_bound_does_not_allow_is_refused_with_what_is_left),
+        cmocka_unit_test(what_intersects_is_named_with_the_place),
         cmocka_unit_test(of_rigid_bodies_it_says_that_they_are_not_moved),
         cmocka_unit_test(a_start_that_is_fine_keeps_its_bits),
         cmocka_unit_test(a_cable_through_a_sheet_near_its_rim_leaves_past_it),
