@@ -189,7 +189,9 @@ static const qpc_field_spec create_results[] = {
     R("warnings", LIST, "Sentences about what is legal but looks wrong."),
     R("close_pairs", LIST,
       "Up to 16 maps {bodies, features, depth} of the scene as given: pairs that intersect, then pairs "
-      "within their thickness, m. The latter are pushed apart at a capped speed; with start \"push-out\" "
+      "within their thickness, m. Of a pair that intersects, depth is how far its edge must be moved along the "
+      "triangle's normal to clear the plane: of that pair alone, no measure of how deep the bodies are in each "
+      "other. Pairs within their thickness are pushed apart at a capped speed; with start \"push-out\" "
       "both are separated already. In the data of a refusal with stuck_count above 0: the worst of what is "
       "left, depth being the least that is still to go."),
     R("overlap_count", INT, "Pairs that intersected in the scene as given; 0 unless its start is \"push-out\"."),
@@ -517,7 +519,7 @@ static const qpc_method_spec methods[QPC_METHOD_COUNT] = {
     METHOD(WORLD_CREATE,
            .doc = "Makes a world from a scene. It belongs to the server and lives until "
                   "world.destroy, its idle limit, or shutdown. Bodies that intersect are INVALID, "
-                  "with the first pairs and their depth in data, unless the scene's start is "
+                  "with the first pairs in data and where they meet in the message, unless the scene's start is "
                   "\"push-out\" and they can be separated.",
            PARAMS(create_params), RESULTS(create_results),
            .errors = MAY(NOT_FOUND) | MAY(LIMIT) | MAY(STATE) | MAY(NUMERIC) | MAY(IO) | MAY(FULL)),
