@@ -87,10 +87,13 @@ static double stiffness_over_mass(const qpc_world *w, int32_t index) {
     const qpc_body *body = &w->bodies[index];
     const qpc_linsys *K = &w->sys;
     double most = 0.0;
-    if (body->motion != QPC_DYNAMIC) return most;
-    for (int32_t k = 3 * body->first_node; k < 3 * (body->first_node + body->node_count); k++) {
+    if (!qpc_body_is_free(body)) return most;
+    int32_t first = body->motion == QPC_RIGID ? w->rigids[body->rigid].dof : 3 * body->first_node;
+    int32_t end = first + (body->motion == QPC_RIGID ? 6 : 3 * body->node_count);
+    for (int32_t k = first; k < end; k++) {
         double value = K->kind == QPC_LINSYS_BAND ? K->band[(int64_t)k * (K->bandwidth + 1) + K->bandwidth] : K->value[K->start[k]];
-        double ratio = w->row_dof[k / 3] >= 0 ? fabs(value) / w->mass[k / 3] : 0.0;
+        bool fixed = body->motion != QPC_RIGID && w->row_dof[k / 3] < 0;
+        double ratio = fixed ? 0.0 : fabs(value) / w->mass_floor[k];
         most = isfinite(ratio) ? fmax(most, ratio) : HUGE_VAL;
     }
     return most;

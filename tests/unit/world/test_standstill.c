@@ -54,6 +54,24 @@ static void only_the_body_that_no_step_can_move_stands(void **state) {
     qpc_world_destroy(w);
 }
 
+/// A spring between points of a rigid body and of space, that buries its mass.
+static void a_rigid_body_that_no_step_can_move_stands_alone(void **state) {
+    (void)state;
+    qpc_world *w = make("{'dt':0.005,'bodies':[{'kind':'rigid','name':'ball','shape':{'kind':'sphere','radius':0.1},'mass':1,'position':[0,3,0]}," FAR "],"
+                        "'loads':[{'kind':'spring','points':[{'body':'ball','at':[0.05,3.05,0.05]},{'at':[0,4,0]}],'stiffness':1e30,'rest_length':0.5}]}");
+    qpc_step_report r;
+    for (int n = 1; n <= 40; n++) {
+        step(w, 1, &r);
+        assert_near(first_node_of(w, qpc_world_positions(w), "far")[1], 5.0 - fallen(n), 1e-13);
+        assert_true(first_node_of(w, qpc_world_positions(w), "ball")[1] == 3.0);
+        assert_int_equal(r.failsafe, 1);
+        assert_int_equal(r.outcome, QPC_STEP_FAILSAFE);
+    }
+    assert_int_equal(qpc_world_still(w, body_of(w, "ball")), QPC_STILL_BURIED);
+    assert_int_equal(qpc_world_still(w, body_of(w, "far")), QPC_STILL_NOT);
+    qpc_world_destroy(w);
+}
+
 static void what_falls_on_a_body_that_stands_rests_on_it(void **state) {
     (void)state;
     qpc_world *w = make("{'dt':0.005,'bodies':[" SHEET ",{'kind':'cable','name':'p','nodes':[[0.3,0.05,0.1]],'mass':2,'radius':0.01}]}");
@@ -122,6 +140,7 @@ static void a_body_that_stood_goes_on_when_it_can(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_body_that_no_step_can_move_stands),
+        cmocka_unit_test(a_rigid_body_that_no_step_can_move_stands_alone),
         cmocka_unit_test(what_falls_on_a_body_that_stands_rests_on_it),
         cmocka_unit_test(what_is_joined_to_a_body_that_stands_does_too),
         cmocka_unit_test(a_body_that_stood_goes_on_when_it_can),
