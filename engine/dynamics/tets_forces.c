@@ -12,7 +12,16 @@ static const double ORTHOGONAL = 1e-15; // cosine of columns that count as ortho
 static const double NEEDLE = 1e-12;     // s2 / s1 below which U has no second direction
 static const double ROUNDING = 2e-16;   // relative, of s1 + s2 + s3
 static const double DETERMINED = 1e-2;  // (s1 + s2)(s2 + s3)(s3 + s1) / (s1 + s2 + s3)^3 above which R has all its digits
+static const double NEAR_REST = 0.1;    // |R'F - 1| below which W is computed from it (TS9)
 static const double TWIST_FLOOR = 1e-2; // least s_i + s_j in the stiffness against turning (TS6)
+
+/// y - log(1 + y), to all digits near 0.
+static double less_its_log(double y) {
+    if (!(fabs(y) < 0.01)) return y - log1p(y);
+    double sum = 0;
+    for (int k = 9; k >= 2; k--) sum = 1.0 / k - y * sum;
+    return y * y * sum;
+}
 
 /// Collapsed into a line along a, or a point (length 0), s2 is as good as 0: any second direction b across serves.
 static void complete_frame(double length, double a[3], double b[3]) {

@@ -193,6 +193,26 @@ INLINE void NAME(neo_hookean)(const NAME(batch) *t, const VEC s[3], NAME(moduli)
 
 // ---- what a batch is asked for ----
 
+/// W of stable neo-Hookean elements by G = R'F - 1, in which nothing of first order is left to cancel; *ret_near: where G is small (TS9).
+INLINE void NAME(near_rest)(const NAME(batch) *t, const VEC *mu, const VEC *lambda, VEC *ret, MASK *ret_near) {
+    VEC E[9], G[9], square = {0}, curve, zero = {0};
+    NAME(stretch)(t->F, E);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            VEC sum = {0};
+            for (int k = 0; k < 9; k += 3) sum += (t->F[k + i] - E[k + i]) * E[k + j];
+            G[3 * i + j] = sum;
+        }
+    for (int k = 0; k < 9; k++) square += G[k] * G[k];
+    VEC trace = G[0] + G[4] + G[8];
+    VEC pairs = (G[0] * G[4] - G[1] * G[3]) + (G[4] * G[8] - G[5] * G[7]) + (G[8] * G[0] - G[6] * G[2]);
+    VEC det = G[0] * (G[4] * G[8] - G[5] * G[7]) - G[1] * (G[3] * G[8] - G[5] * G[6]) + G[2] * (G[3] * G[7] - G[4] * G[6]);
+    VEC y = 0.25 * (2 * trace + square), grows = trace + pairs + det;
+    for (int l = 0; l < LANES; l++) curve[l] = less_its_log(y[l]);
+    *ret_near = square < zero + NEAR_REST * NEAR_REST;
+    *ret = 0.5 * *mu * curve + 0.375 * *mu * (square - 2 * (pairs + det)) + 0.5 * *lambda * grows * grows;
+}
+
 /// Energy of each, J.
 INLINE void NAME(energy)(const NAME(batch) *t, VEC *ret) {
     if (t->material == QPC_TET_COROTATIONAL) {
@@ -206,13 +226,21 @@ INLINE void NAME(energy)(const NAME(batch) *t, VEC *ret) {
         return;
     }
     const VEC *F = t->F;
-    VEC mu = 4.0 / 3 * t->mu, lambda = t->lambda + 5.0 / 6 * t->mu, d = {0}, logs;
+    VEC mu = 4.0 / 3 * t->mu, lambda = t->lambda + 5.0 / 6 * t->mu, d = {0}, zero = {0}, logs;
     d -= 3;
     for (int k = 0; k < 9; k++) d += F[k] * F[k];
     for (int l = 0; l < LANES; l++) logs[l] = log1p(0.25 * d[l]);
     VEC J = F[0] * (F[4] * F[8] - F[5] * F[7]) - F[1] * (F[3] * F[8] - F[5] * F[6]) +
              F[2] * (F[3] * F[7] - F[4] * F[6]) - 1;
-    *ret = t->volume * (0.5 * mu * (d - logs) + 0.5 * lambda * J * J - 0.75 * mu * J);
+    VEC W = 0.5 * mu * (d - logs) + 0.5 * lambda * J * J - 0.75 * mu * J;
+    MASK may = (d < zero + 4 * NEAR_REST) & (d > zero - 4 * NEAR_REST), near; // |d| <= 2 sqrt(3) |G| + |G|^2
+    if (NAME(any)(&may)) {
+        VEC better;
+        NAME(near_rest)(t, &mu, &lambda, &better, &near);
+        near &= may;
+        W = PICK(near, better, W);
+    }
+    *ret = t->volume * W;
 }
 
 /// P = dW/dF times the volume, by rows.

@@ -267,6 +267,32 @@ static void rest_is_at_rest_and_both_materials_are_hookes_law_there(void **state
 
 // ---- many ----
 
+/// Turned anywhere and strained by e: W = mu |e|^2 + lambda/2 tr(e)^2 but for e^3, however small e is.
+static void energy_near_rest_has_all_its_digits(void **state) {
+    (void)state;
+    for (int material = 0; material < 2; material++)
+        for (int k = 0; k < 300; k++) {
+            one o;
+            double R[9], G[9], F[9], x[12], size = pow(10, -2 - k % 11), square = 0, trace = 0;
+            make_one(&o, 1e5, 0.3, BOTH[material]);
+            if (k % 2) random_rotation(R);
+            else
+                for (int i = 0; i < 9; i++) R[i] = i % 4 == 0;
+            for (int i = 0; i < 3; i++)
+                for (int j = i; j < 3; j++) G[3 * i + j] = G[3 * j + i] = size * uniform();
+            for (int i = 0; i < 9; i++) {
+                square += G[i] * G[i];
+                if (i % 4 == 0) trace += G[i];
+                G[i] += i % 4 == 0;
+            }
+            product(R, G, F);
+            place_nodes(F, x);
+            double want = (o.mu * square + 0.5 * o.lambda * trace * trace) / 6, got = qpc_tets_energy(&o.tets, x);
+            double digits = 4 * size + 40 * 2.2e-16 / size; // what F itself has of G
+            if (!(fabs(got - want) <= digits * want)) fail_msg("material %d, strain %g: %g, want %g", material, size, got, want);
+        }
+}
+
 static void scramble(const softbox *b, double amount, double *x) {
     for (int32_t i = 0; i < 3 * b->nodes; i++) x[i] = b->x[i] + amount * uniform();
 }
@@ -602,6 +628,7 @@ int main(void) {
         cmocka_unit_test(the_jacobian_is_the_projected_second_derivative),
         cmocka_unit_test(the_jacobian_is_positive_semidefinite_everywhere),
         cmocka_unit_test(rest_is_at_rest_and_both_materials_are_hookes_law_there),
+        cmocka_unit_test(energy_near_rest_has_all_its_digits),
         cmocka_unit_test(forces_and_their_moments_sum_to_zero),
         cmocka_unit_test(another_frame_gives_the_same),
         cmocka_unit_test(an_element_gives_the_same_bits_in_any_company),
