@@ -16,6 +16,7 @@
 #include <string.h>
 
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
+static const double ROUND_TOLERANCE = 0.1;   // of that, where something may rub on what is round (T50)
 static const double FREE_TOLERANCE = 1e-4;   // of that, where the answer is to be of second order
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double CHORD = 0.25;            // of the first change, the most that K of the prediction may leave to the second,
@@ -449,8 +450,19 @@ static bool turns_rough(const qpc_world *w, qpc_trial *t) {
     return t->rough;
 }
 
+/// Change of dv, m/s, below which Newton stops. On what has no facets each position has a normal of its own: what is left of the
+/// iteration shakes light nodes, and what is shaken creeps.
+static double newton_tolerance(const qpc_world *w, double h) {
+    bool round = false;
+    for (int32_t i = 0; i < w->body_count && w->rubs; i++) {
+        const qpc_body *body = &w->bodies[i];
+        round = round || body->core_count > 0 || (body->obstacle && body->shape.kind != QPC_IMPLICIT_PLANE);
+    }
+    return (round ? ROUND_TOLERANCE : 1.0) * NEWTON_TOLERANCE * w->min_separation / h;
+}
+
 static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
-    double tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
+    double tolerance = newton_tolerance(w, t->h);
     bool clean = false;
     w->impacts.count = 0;
     w->predicted.count = 0;
@@ -472,7 +484,7 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         if ((t->newton >= corrections(w, t) || round == MAX_ROUNDS - 1) && qpc_integrate_fall_back(w)) { // by implicit Euler, then
             qpc_trial_count(w, t);
             t->newton = t->passes = round = 0;
-            tolerance = NEWTON_TOLERANCE * w->min_separation / t->h;
+            tolerance = newton_tolerance(w, t->h);
             qpc_step_place_end(w, t->h, w->dv);
             continue;
         }
