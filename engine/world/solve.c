@@ -300,9 +300,9 @@ static qpc_status is_refused(qpc_world *w, const qpc_qp *qp, const double *dv, b
 static qpc_status solve_with(qpc_world *w, const qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
                              const qpc_solver_options *options, double *dv, qpc_solver_report *report, bool *ret_out, qpc_error *err) {
     for (;;) {
-        bool refused = false;
-        qpc_status st = w->sys.blocks != NULL && w->factor_first > 0 ? qpc_linsys_ensure(&w->sys, err) : QPC_OK;
-        bool by_factor = w->sys.factored || w->sys.blocks == NULL;
+        bool refused = false, first = w->sys.blocks != NULL && w->factor_first > 0;
+        qpc_status st = first ? qpc_linsys_ensure(&w->sys, err) : QPC_OK;
+        bool by_factor = first || w->sys.factored || w->sys.blocks == NULL; // a factor that there is not is the last word as well
         if (st == QPC_OK && friction->count > 0) st = solve_friction(w, id, qp, friction, options, t->loose, dv, report, ret_out, err);
         else if (st == QPC_OK) st = solve_rows(w, id, qp, options, dv, report, ret_out, err);
         if (by_factor) return st;
