@@ -117,7 +117,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, restitution_scale, "1", "least factor that restitution was lowered by to gain no energy; 1 if none") \
     X(I, conflicts, "1", "rows that proved to contradict each other on the way, of the last such proof; without one, springs past limits that go on giving way; 0: neither") \
     X(R, relaxed, "m/s", "largest relaxation of contradicting rows")                               \
-    X(R, min_gap, "1", "smallest distance over separation at its end, at most solver.reach")       \
+    X(R, min_gap, "1", "smallest distance over separation at its end and the ends of its parts, at most solver.reach") \
     X(R, toi_margin, "1", "when, in parts of an accepted motion, a pair first came within 0.95 of its separation (or 0.9 of its start distance); 1 if none did") \
     X(I, proven, "1", "1: a continuous test of each motion that was taken over found that nothing comes within the acceptance distance; 0: not proven") \
     X(R, kinetic, "J", "kinetic energy")                                                           \
