@@ -63,6 +63,33 @@ static void orientation_survives_rounded_differences(void **state) {
     assert_int_equal(qpc_orient3d(p[0], p[1], p[2], p[3]), 0); // three points on the line x = y = z
 }
 
+__extension__ typedef __int128 wide;
+
+/// One corner so far away along x that its differences round: 128 bits have the determinant.
+static void orientation_is_exact_where_differences_round(void **state) {
+    (void)state;
+    int zeros = 0;
+    for (int i = 0; i < 50000; i++) {
+        int64_t p[4][3], range = i % 2 ? 2 : 1000; // in units of 2^-14
+        for (int k = 0; k < 4; k++)
+            for (int d = 0; d < 3; d++) p[k][d] = small(range);
+        p[0][0] = (2 * small(3) + 1) * ((int64_t)1 << 54);
+        wide m[3][3];
+        for (int k = 0; k < 3; k++)
+            for (int d = 0; d < 3; d++) m[k][d] = (wide)p[k + 1][d] - p[0][d];
+        wide det = m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0]) +
+                       m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0]);
+        wide area = m[0][0] * m[1][1] - m[0][1] * m[1][0];
+        qpc_vec3 q[4];
+        for (int k = 0; k < 4; k++) q[k] = v3((double)p[k][0] * 0x1p-14, (double)p[k][1] * 0x1p-14, (double)p[k][2] * 0x1p-14);
+        assert_int_equal(qpc_orient3d(q[0], q[1], q[2], q[3]), (det > 0) - (det < 0));
+        double a[2] = {q[0].x, q[0].y}, b[2] = {q[1].x, q[1].y}, c[2] = {q[2].x, q[2].y};
+        assert_int_equal(qpc_orient2d(a, b, c), (area > 0) - (area < 0));
+        zeros += det == 0;
+    }
+    assert_true(zeros > 100);
+}
+
 static void segments_and_triangles(void **state) {
     (void)state;
     const qpc_vec3 a = {0, 0, 0}, b = {1, 0, 0}, c = {0, 1, 0};
@@ -157,6 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(orientation_is_exact),
         cmocka_unit_test(orientation_survives_rounded_differences),
+        cmocka_unit_test(orientation_is_exact_where_differences_round),
         cmocka_unit_test(segments_and_triangles),
         cmocka_unit_test(segments_meet_in_space),
         cmocka_unit_test(planes_of_two_coordinates_cost_no_long_arithmetic),
