@@ -58,4 +58,27 @@ static inline qpc_status world_of(const char *text, qpc_world **ret, qpc_scene_r
 #define CABLE "{'kind':'cable','name':'c','nodes':[[0,1,0],[0.1,1,0],[0.2,1,0]],'mass':0.1,'stiffness':1000,'radius':0.01}"
 #define FLOOR "{'kind':'static','name':'floor','mesh':{'sha256':'@'}}"
 
+/// The world of a scene that is right.
+static inline qpc_world *world_made(const char *text) {
+    qpc_world *w;
+    qpc_error err = {0};
+    assert_ok(world_of(text, &w, NULL, &err), &err);
+    return w;
+}
+
+/// n steps that succeed; *r (may be NULL): the report of the last.
+static inline void world_steps(qpc_world *w, int n, qpc_step_report *r) {
+    qpc_error err = {0};
+    for (int i = 0; i < n; i++) assert_ok(qpc_world_step(w, r, &err), &err);
+}
+
+static inline qpc_status world_control(qpc_world *w, const char *text, qpc_error *err) {
+    qpc_mesh *mesh = floor_mesh();
+    qpc_value v = scene_of(text, mesh);
+    qpc_status st = qpc_world_control(w, &v, err);
+    qpc_value_fini(&v);
+    qpc_mesh_unref(mesh);
+    return st;
+}
+
 #endif

@@ -3,20 +3,6 @@
 
 #include "tests/support/faults.h"
 
-static qpc_status control(qpc_world *w, const char *text, qpc_error *err) {
-    qpc_mesh *mesh = floor_mesh();
-    qpc_value v = scene_of(text, mesh);
-    qpc_status st = qpc_world_control(w, &v, err);
-    qpc_value_fini(&v);
-    qpc_mesh_unref(mesh);
-    return st;
-}
-
-static void step(qpc_world *w, int n, qpc_step_report *report) {
-    qpc_error err = {0};
-    for (int i = 0; i < n; i++) assert_ok(qpc_world_step(w, report, &err), &err);
-}
-
 #define PARTICLE "{'kind':'cable','name':'p','nodes':[[0,1,0]],'mass':2,'radius':0.01}"
 
 static void a_force_accelerates_its_node_as_implicit_euler_says(void **state) {
@@ -25,14 +11,14 @@ static void a_force_accelerates_its_node_as_implicit_euler_says(void **state) {
     qpc_error err = {0};
     qpc_step_report r;
     assert_ok(world_of("{'bodies':[" PARTICLE "],'gravity':[0,0,0],'dt':0.01}", &w, NULL, &err), &err);
-    assert_ok(control(w, "{'forces':[{'body':'p','force':[4,0,0]}]}", &err), &err);
-    step(w, 10, &r);
+    assert_ok(world_control(w, "{'forces':[{'body':'p','force':[4,0,0]}]}", &err), &err);
+    world_steps(w, 10, &r);
     // v = n a h and x = a h^2 n (n + 1) / 2, exactly implicit Euler's own; a = 2 m/s2
     assert_near(qpc_world_velocities(w)[0], 2.0 * 0.01 * 10, 1e-15);
     assert_near(qpc_world_positions(w)[0], 2.0 * 1e-4 * 55, 1e-15);
     assert_near(r.work, 4.0 * 2.0 * 1e-4 * 55, 1e-14);
-    assert_ok(control(w, "{'clear_forces':true}", &err), &err);
-    step(w, 1, &r);
+    assert_ok(world_control(w, "{'clear_forces':true}", &err), &err);
+    world_steps(w, 1, &r);
     assert_near(qpc_world_velocities(w)[0], 0.2, 1e-15);
     qpc_world_destroy(w);
 }
@@ -43,17 +29,17 @@ static void a_fixed_node_goes_exactly_where_its_target_is(void **state) {
     qpc_error err = {0};
     qpc_step_report r;
     assert_ok(world_of("{'bodies':[" CABLE "],'dt':0.01,'constraints':[{'kind':'fixed','body':'c','nodes':[0]}]}", &w, NULL, &err), &err);
-    step(w, 5, &r);
+    world_steps(w, 5, &r);
     assert_true(qpc_world_positions(w)[0] == 0.0 && qpc_world_positions(w)[1] == 1.0);
-    assert_ok(control(w, "{'targets':[{'body':'c','node':0,'position':[0.01,1.02,0]}]}", &err), &err);
-    step(w, 1, &r);
+    assert_ok(world_control(w, "{'targets':[{'body':'c','node':0,'position':[0.01,1.02,0]}]}", &err), &err);
+    world_steps(w, 1, &r);
     assert_true(qpc_world_positions(w)[0] == 0.01 && qpc_world_positions(w)[1] == 1.02);
     assert_near(qpc_world_velocities(w)[1], 2.0, 1e-12);
-    step(w, 1, &r); // stays
+    world_steps(w, 1, &r); // stays
     assert_true(qpc_world_positions(w)[1] == 1.02);
     assert_near(qpc_world_velocities(w)[1], 0.0, 1e-12);
-    assert_ok(control(w, "{'targets':[{'body':'c','node':0,'velocity':[0,1,0]}]}", &err), &err);
-    step(w, 10, &r);
+    assert_ok(world_control(w, "{'targets':[{'body':'c','node':0,'velocity':[0,1,0]}]}", &err), &err);
+    world_steps(w, 10, &r);
     assert_near(qpc_world_positions(w)[1], 1.12, 1e-12);
     assert_near(r.lag, 0.0, 1e-15);
     qpc_world_destroy(w);
@@ -66,7 +52,7 @@ static void the_reaction_of_a_hanging_cable_is_its_weight(void **state) {
     qpc_step_report r;
     assert_ok(world_of("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[0,-0.1,0],[0,-0.2,0]],'mass':0.5,'stiffness':500,'radius':0.01}],"
                        "'gravity':[0,-10,0],'dt':1,'constraints':[{'kind':'fixed','body':0,'nodes':[0]}]}", &w, NULL, &err), &err);
-    step(w, 60, &r); // long steps of implicit Euler damp to rest
+    world_steps(w, 60, &r); // long steps of implicit Euler damp to rest
     const int32_t *nodes;
     int32_t count;
     const double *reaction = qpc_world_reactions(w, &nodes, &count);
@@ -83,7 +69,7 @@ static void a_resting_particle_is_carried_by_its_weight(void **state) {
     qpc_step_report r;
     assert_ok(world_of("{'bodies':[{'kind':'cable','name':'p','nodes':[[0.2,0.03,0.1]],'mass':2,'radius':0.02}," FLOOR "],"
                        "'gravity':[0,-10,0],'dt':0.01}", &w, NULL, &err), &err);
-    step(w, 100, &r);
+    world_steps(w, 100, &r);
     int32_t count;
     const qpc_contact_info *contact = qpc_world_contacts(w, &count);
     assert_true(count >= 1);
@@ -109,15 +95,15 @@ static void a_kinematic_floor_lifts_what_lies_on_it(void **state) {
                        "{'kind':'kinematic','name':'lift','mesh':{'sha256':'@'},'velocity':[0,0.5,0]}],"
                        "'gravity':[0,-10,0],'dt':0.01}", &w, NULL, &err), &err);
     for (int i = 0; i < 100; i++) {
-        step(w, 1, &r);
+        world_steps(w, 1, &r);
         assert_true(r.min_gap > 0.95);
         assert_int_equal(r.failsafe, 0);
         assert_true(r.energy_drift <= 1e-6);
     }
     assert_near(qpc_world_positions(w)[1], 0.5 + 0.02, 1e-6);
     assert_near(qpc_world_velocities(w)[1], 0.5, 1e-6);
-    assert_ok(control(w, "{'motions':[{'body':'lift','velocity':[0,0,0]}]}", &err), &err);
-    step(w, 20, &r);
+    assert_ok(world_control(w, "{'motions':[{'body':'lift','velocity':[0,0,0]}]}", &err), &err);
+    world_steps(w, 20, &r);
     qpc_body_info lift = qpc_world_body(w, 1);
     assert_near(qpc_world_positions(w)[3 * lift.first_node + 1], 0.5, 1e-12);
     qpc_world_destroy(w);
@@ -131,18 +117,18 @@ static void bad_controls_change_nothing(void **state) {
     const char *scene = "{'bodies':[" CABLE "],'dt':0.01,'constraints':[{'kind':'fixed','body':'c','nodes':[0]}]}";
     assert_ok(world_of(scene, &w, NULL, &err), &err);
     assert_ok(world_of(scene, &twin, NULL, &err), &err);
-    assert_fails(control(w, "{'forces':[{'body':'c','force':[1,0,0]}],'target':[]}", &err), QPC_ERR_INVALID, &err, "targets");
-    assert_fails(control(w, "{'forces':[{'body':'c','force':[1,0,0]},{'body':'d','force':[1,0,0]}]}", &err), QPC_ERR_INVALID, &err, "\"c\"");
-    assert_fails(control(w, "{'targets':[{'body':'c','node':1,'position':[0,0,0]}]}", &err), QPC_ERR_INVALID, &err, "not fixed");
-    assert_fails(control(w, "{'motions':[{'body':'c','velocity':[0,0,0]}]}", &err), QPC_ERR_INVALID, &err, "kinematic");
-    assert_fails(control(w, "{'parameters':{'dt':0}}", &err), QPC_ERR_INVALID, &err, "dt");
-    assert_fails(control(w, "{'parameters':{'solver':{'newton':-1}}}", &err), QPC_ERR_INVALID, &err, "newton");
-    step(w, 3, &r);
-    step(twin, 3, &r);
+    assert_fails(world_control(w, "{'forces':[{'body':'c','force':[1,0,0]}],'target':[]}", &err), QPC_ERR_INVALID, &err, "targets");
+    assert_fails(world_control(w, "{'forces':[{'body':'c','force':[1,0,0]},{'body':'d','force':[1,0,0]}]}", &err), QPC_ERR_INVALID, &err, "\"c\"");
+    assert_fails(world_control(w, "{'targets':[{'body':'c','node':1,'position':[0,0,0]}]}", &err), QPC_ERR_INVALID, &err, "not fixed");
+    assert_fails(world_control(w, "{'motions':[{'body':'c','velocity':[0,0,0]}]}", &err), QPC_ERR_INVALID, &err, "kinematic");
+    assert_fails(world_control(w, "{'parameters':{'dt':0}}", &err), QPC_ERR_INVALID, &err, "dt");
+    assert_fails(world_control(w, "{'parameters':{'solver':{'newton':-1}}}", &err), QPC_ERR_INVALID, &err, "newton");
+    world_steps(w, 3, &r);
+    world_steps(twin, 3, &r);
     assert_true(qpc_world_hash(w) == qpc_world_hash(twin));
-    assert_ok(control(w, "{'parameters':{'dt':0.02,'gravity':[0,0,-1]}}", &err), &err);
-    step(w, 1, &r);
-    step(twin, 1, &r);
+    assert_ok(world_control(w, "{'parameters':{'dt':0.02,'gravity':[0,0,-1]}}", &err), &err);
+    world_steps(w, 1, &r);
+    world_steps(twin, 1, &r);
     assert_true(qpc_world_hash(w) != qpc_world_hash(twin));
     qpc_world_destroy(w);
     qpc_world_destroy(twin);
@@ -153,10 +139,10 @@ static void an_obstacle_turns_a_quarter_a_step_at_most_whatever_changes(void **s
     qpc_error err = {0};
     qpc_world *w;
     assert_ok(world_of("{'dt':0.005,'bodies':[" CABLE ",{'kind':'obstacle','name':'o','shape':{'kind':'sphere','radius':0.1},'angular_velocity':[0,0,100]}]}", &w, NULL, &err), &err);
-    assert_fails(control(w, "{'parameters':{'dt':0.1}}", &err), QPC_ERR_INVALID, &err, "control.parameters.dt: an obstacle would turn by 10 rad in a step of 0.1 s");
-    assert_fails(control(w, "{'parameters':{'dt':0.001},'motions':[{'body':'o','angular_velocity':[0,0,2000]}]}", &err), QPC_ERR_INVALID, &err, "control.motions[0].angular_velocity");
-    assert_ok(control(w, "{'parameters':{'dt':0.001},'motions':[{'body':'o','angular_velocity':[0,0,1000]}]}", &err), &err);
-    assert_ok(control(w, "{'parameters':{'dt':0.1},'motions':[{'body':'o','angular_velocity':[0,0,10]}]}", &err), &err);
+    assert_fails(world_control(w, "{'parameters':{'dt':0.1}}", &err), QPC_ERR_INVALID, &err, "control.parameters.dt: an obstacle would turn by 10 rad in a step of 0.1 s");
+    assert_fails(world_control(w, "{'parameters':{'dt':0.001},'motions':[{'body':'o','angular_velocity':[0,0,2000]}]}", &err), QPC_ERR_INVALID, &err, "control.motions[0].angular_velocity");
+    assert_ok(world_control(w, "{'parameters':{'dt':0.001},'motions':[{'body':'o','angular_velocity':[0,0,1000]}]}", &err), &err);
+    assert_ok(world_control(w, "{'parameters':{'dt':0.1},'motions':[{'body':'o','angular_velocity':[0,0,10]}]}", &err), &err);
     qpc_world_destroy(w);
 }
 
@@ -168,7 +154,7 @@ static void a_step_without_memory_leaves_the_state_as_it_was(void **state) {
     qpc_error err = {0};
     qpc_step_report r;
     assert_ok(world_of(scene, &twin, NULL, &err), &err);
-    step(twin, 3, &r);
+    world_steps(twin, 3, &r);
     for (uint64_t nth = 1;; nth++) {
         qpc_world *w;
         assert_ok(world_of(scene, &w, NULL, &err), &err);
@@ -184,7 +170,7 @@ static void a_step_without_memory_leaves_the_state_as_it_was(void **state) {
             assert_true(qpc_world_positions(w)[4] == x && qpc_world_velocities(w)[4] == v);
         } else
             assert_int_equal(st, QPC_OK);
-        step(w, st == QPC_OK ? 2 : 3, &r); // and it goes on as if nothing had been
+        world_steps(w, st == QPC_OK ? 2 : 3, &r); // and it goes on as if nothing had been
         assert_true(qpc_world_hash(w) == qpc_world_hash(twin));
         qpc_world_destroy(w);
         if (!failed) break;
@@ -199,10 +185,10 @@ static void after_warm_up_a_step_allocates_nothing(void **state) {
     qpc_error err = {0};
     qpc_step_report r;
     assert_ok(world_of("{'bodies':[" CABLE "," FLOOR "],'dt':0.005}", &w, NULL, &err), &err);
-    step(w, 150, &r); // has fallen onto the floor
+    world_steps(w, 150, &r); // has fallen onto the floor
     assert_true(r.contacts > 0);
     for (int i = 0; i < 100; i++) {
-        step(w, 1, &r);
+        world_steps(w, 1, &r);
         assert_int_equal(r.allocations, 0);
     }
     qpc_world_destroy(w);

@@ -6,25 +6,9 @@
 
 static const double PI = 3.14159265358979323846;
 
-static qpc_world *made(const char *text) {
-    qpc_world *w;
-    qpc_error err = {0};
-    assert_ok(world_of(text, &w, NULL, &err), &err);
-    return w;
-}
-
-static void step(qpc_world *w, int n, qpc_step_report *r) {
-    qpc_error err = {0};
-    for (int i = 0; i < n; i++) assert_ok(qpc_world_step(w, r, &err), &err);
-}
-
 static void control(qpc_world *w, const char *text) {
-    qpc_mesh *mesh = floor_mesh();
-    qpc_value v = scene_of(text, mesh);
     qpc_error err = {0};
-    assert_ok(qpc_world_control(w, &v, &err), &err);
-    qpc_value_fini(&v);
-    qpc_mesh_unref(mesh);
+    assert_ok(world_control(w, text, &err), &err);
 }
 
 static const double *node(const qpc_world *w, const double *list, int body, int k) { return list + 3 * (qpc_world_body(w, body).first_node + k); }
@@ -36,10 +20,10 @@ static const double *node(const qpc_world *w, const double *list, int body, int 
 static void rolls(const char *bodies, double k, double radius, int across) {
     char text[1024];
     (void)snprintf(text, sizeof text, "{" SLOPE ",'bodies':[%s]}", bodies);
-    qpc_world *w = made(text);
+    qpc_world *w = world_made(text);
     qpc_step_report r;
     double from = node(w, qpc_world_positions(w), 0, 0)[0], h = 0.005, a = 3.0 / (1.0 + k);
-    step(w, 100, &r);
+    world_steps(w, 100, &r);
     assert_near(node(w, qpc_world_positions(w), 0, 0)[0] - from, a * h * h * 5050.0, 1e-6);
     assert_near(node(w, qpc_world_velocities(w), 0, 0)[0], a * 100 * h, 1e-6);
     assert_int_equal(r.sliding, 0);
@@ -82,11 +66,11 @@ static void a_torque_turns_a_capsule_by_its_moments(void **state) {
             char text[512], torque[128];
             (void)snprintf(text, sizeof text, "{'dt':0.001,'gravity':[0,0,0],'bodies':[{'kind':'rigid','name':'c','shape':{'kind':'capsule',"
                            "'radius':0.1,'length':0.3,'axis':'%s'},'density':1000}]}", axes[axis]);
-            qpc_world *w = made(text);
+            qpc_world *w = world_made(text);
             (void)snprintf(torque, sizeof torque, "{'forces':[{'body':'c','torque':[%d,%d,%d]}]}", about == 0, about == 1, about == 2);
             control(w, torque);
             qpc_step_report r;
-            step(w, 10, &r);
+            world_steps(w, 10, &r);
             double I = 1000.0 * (axis == about ? along : across), rate = 10 * 0.001 / I;
             assert_near(r.kinetic, 0.5 * I * rate * rate, 1e-9 * r.kinetic + 1e-6 * r.kinetic);
             qpc_world_destroy(w);
@@ -95,12 +79,12 @@ static void a_torque_turns_a_capsule_by_its_moments(void **state) {
 
 static void a_sphere_bounces_by_its_restitution(void **state) {
     (void)state;
-    qpc_world *w = made("{'dt':0.001,'gravity':[0,-10,0],'contacts':{'restitution':0.5},'bodies':["
+    qpc_world *w = world_made("{'dt':0.001,'gravity':[0,-10,0],'contacts':{'restitution':0.5},'bodies':["
                         "{'kind':'rigid','shape':{'kind':'sphere','radius':0.2},'mass':3,'position':[0,0.7,0],'angular_velocity':[0,4,0]}," GROUND "]}");
     qpc_step_report r;
     double top = 0.0;
     for (int i = 0; i < 700; i++) {
-        step(w, 1, &r);
+        world_steps(w, 1, &r);
         double y = node(w, qpc_world_positions(w), 0, 0)[1];
         assert_true(y > 0.2 * 0.95);
         if (i > 330) top = fmax(top, y);
@@ -111,13 +95,13 @@ static void a_sphere_bounces_by_its_restitution(void **state) {
 
 static void spheres_stand_on_each_other_and_carry_what_is_above(void **state) {
     (void)state;
-    qpc_world *w = made("{'dt':0.005,'gravity':[0,-10,0],'contacts':{'friction':0.5},'bodies':[" GROUND
+    qpc_world *w = world_made("{'dt':0.005,'gravity':[0,-10,0],'contacts':{'friction':0.5},'bodies':[" GROUND
                         ",{'kind':'rigid','name':'a','shape':{'kind':'sphere','radius':0.1},'mass':1,'position':[0,0.1,0]}"
                         ",{'kind':'rigid','name':'b','shape':{'kind':'sphere','radius':0.2},'mass':2,'position':[0,0.4,0]}"
                         ",{'kind':'rigid','name':'c','shape':{'kind':'capsule','radius':0.1,'length':0.4},'mass':3,'position':[0,0.7,0]}]}");
     qpc_step_report r;
     int32_t count;
-    step(w, 100, &r);
+    world_steps(w, 100, &r);
     const qpc_contact_info *contacts = qpc_world_contacts(w, &count);
     double carried[4] = {0};
     for (int32_t i = 0; i < count; i++) {
@@ -134,13 +118,13 @@ static void spheres_stand_on_each_other_and_carry_what_is_above(void **state) {
 static void a_joint_holds_a_point_of_a_sphere(void **state) {
     (void)state;
     // Held at its top it swings as a physical pendulum: T = 2 pi sqrt((R^2 + 2/5 R^2) / (g R)) about small angles.
-    qpc_world *w = made("{'dt':0.0005,'gravity':[0.1,-10,0],'bodies':["
+    qpc_world *w = world_made("{'dt':0.0005,'gravity':[0.1,-10,0],'bodies':["
                         "{'kind':'rigid','name':'s','shape':{'kind':'sphere','radius':0.2},'mass':3,'position':[0,0,0]}],"
                         "'constraints':[{'kind':'ball','body':'s','at':[0,0.2,0]}]}");
     qpc_step_report r;
     double last = 0.0, turned = 0.0;
     for (int i = 1; turned == 0.0 && i < 4000; i++) {
-        step(w, 1, &r);
+        world_steps(w, 1, &r);
         double v = node(w, qpc_world_velocities(w), 0, 0)[0];
         if (last > 0.0 && v <= 0.0) turned = 0.0005 * i;
         last = v;

@@ -9,18 +9,6 @@
 #define SHEET "{'kind':'cloth','name':'sheet','mesh':{'sha256':'@'},'membrane_stiffness':1e30,'radius':0.005,'area_density':0.2}"
 #define FAR "{'kind':'cable','name':'far','nodes':[[50,5,0],[51,5,0]],'mass':1,'stiffness':100,'radius':0.01}"
 
-static qpc_world *make(const char *text) {
-    qpc_world *w;
-    qpc_error err = {0};
-    assert_ok(world_of(text, &w, NULL, &err), &err);
-    return w;
-}
-
-static void step(qpc_world *w, int n, qpc_step_report *r) {
-    qpc_error err = {0};
-    for (int i = 0; i < n; i++) assert_ok(qpc_world_step(w, r, &err), &err);
-}
-
 static int32_t body_of(const qpc_world *w, const char *name) {
     int32_t i = 0;
     while (strcmp(qpc_world_body(w, i).name, name) != 0) i++;
@@ -36,10 +24,10 @@ static double fallen(int n) { return 0.5 * G * H * H * n * (n + 1); }
 
 static void only_the_body_that_no_step_can_move_stands(void **state) {
     (void)state;
-    qpc_world *w = make("{'dt':0.005,'bodies':[" SHEET "," FAR "]}");
+    qpc_world *w = world_made("{'dt':0.005,'bodies':[" SHEET "," FAR "]}");
     qpc_step_report r;
     for (int n = 1; n <= 40; n++) { // steps in which it is tried again among them
-        step(w, 1, &r);
+        world_steps(w, 1, &r);
         assert_near(first_node_of(w, qpc_world_positions(w), "far")[1], 5.0 - fallen(n), 1e-13);
         assert_near(first_node_of(w, qpc_world_velocities(w), "far")[1], -G * H * n, 1e-13);
         assert_true(first_node_of(w, qpc_world_positions(w), "sheet")[1] == 0.0);
@@ -57,11 +45,11 @@ static void only_the_body_that_no_step_can_move_stands(void **state) {
 /// A spring between points of a rigid body and of space, that buries its mass.
 static void a_rigid_body_that_no_step_can_move_stands_alone(void **state) {
     (void)state;
-    qpc_world *w = make("{'dt':0.005,'bodies':[{'kind':'rigid','name':'ball','shape':{'kind':'sphere','radius':0.1},'mass':1,'position':[0,3,0]}," FAR "],"
+    qpc_world *w = world_made("{'dt':0.005,'bodies':[{'kind':'rigid','name':'ball','shape':{'kind':'sphere','radius':0.1},'mass':1,'position':[0,3,0]}," FAR "],"
                         "'loads':[{'kind':'spring','points':[{'body':'ball','at':[0.05,3.05,0.05]},{'at':[0,4,0]}],'stiffness':1e30,'rest_length':0.5}]}");
     qpc_step_report r;
     for (int n = 1; n <= 40; n++) {
-        step(w, 1, &r);
+        world_steps(w, 1, &r);
         assert_near(first_node_of(w, qpc_world_positions(w), "far")[1], 5.0 - fallen(n), 1e-13);
         assert_true(first_node_of(w, qpc_world_positions(w), "ball")[1] == 3.0);
         assert_int_equal(r.failsafe, 1);
@@ -74,10 +62,10 @@ static void a_rigid_body_that_no_step_can_move_stands_alone(void **state) {
 
 static void what_falls_on_a_body_that_stands_rests_on_it(void **state) {
     (void)state;
-    qpc_world *w = make("{'dt':0.005,'bodies':[" SHEET ",{'kind':'cable','name':'p','nodes':[[0.3,0.05,0.1]],'mass':2,'radius':0.01}]}");
+    qpc_world *w = world_made("{'dt':0.005,'bodies':[" SHEET ",{'kind':'cable','name':'p','nodes':[[0.3,0.05,0.1]],'mass':2,'radius':0.01}]}");
     qpc_step_report r;
     for (int n = 0; n < 60; n++) {
-        step(w, 1, &r);
+        world_steps(w, 1, &r);
         assert_true(r.min_gap > 0.9 && r.proven == 1);
     }
     int32_t count;
@@ -95,10 +83,10 @@ static void stands_too(const char *how) {
     (void)snprintf(text, sizeof text, "{'dt':0.005,'bodies':[{'kind':'cable','name':'stiff','nodes':[[0,0,0],[0.3,0.2,0],[0.5,0.3,0.1]],'mass':0.1,"
                    "'stiffness':1e30,'radius':0.005},{'kind':'cable','name':'hangs','nodes':[[0,-0.1,0],[0,-0.2,0]],'mass':0.1,'stiffness':1000,"
                    "'radius':0.005}," FAR "],%s}", how);
-    qpc_world *w = make(text);
+    qpc_world *w = world_made(text);
     qpc_step_report r;
     for (int n = 1; n <= 20; n++) {
-        step(w, 1, &r);
+        world_steps(w, 1, &r);
         assert_near(first_node_of(w, qpc_world_positions(w), "far")[1], 5.0 - fallen(n), 1e-13);
         assert_true(first_node_of(w, qpc_world_positions(w), "stiff")[1] == 0.0);
         assert_true(first_node_of(w, qpc_world_positions(w), "hangs")[4] == -0.2); // its other end
@@ -117,20 +105,20 @@ static void what_is_joined_to_a_body_that_stands_does_too(void **state) {
 static void a_body_that_stood_goes_on_when_it_can(void **state) {
     (void)state;
     static const char dt[] = "{'parameters':{'dt':1e-9}}";
-    qpc_world *w = make("{'dt':0.005,'bodies':[{'kind':'cloth','name':'sheet','mesh':{'sha256':'@'},'membrane_stiffness':1e26,"
+    qpc_world *w = world_made("{'dt':0.005,'bodies':[{'kind':'cloth','name':'sheet','mesh':{'sha256':'@'},'membrane_stiffness':1e26,"
                         "'radius':0.005,'area_density':0.2}]}");
     qpc_error err = {0};
     qpc_step_report r;
     qpc_mesh *mesh = floor_mesh();
     qpc_value control = scene_of(dt, mesh);
     qpc_mesh_unref(mesh);
-    step(w, 20, &r);
+    world_steps(w, 20, &r);
     assert_int_equal(r.failsafe, 1);
     assert_ok(qpc_world_control(w, &control, &err), &err);
     qpc_value_fini(&control);
-    step(w, 12, &r); // it is tried in the 33rd
+    world_steps(w, 12, &r); // it is tried in the 33rd
     assert_int_equal(r.failsafe, 1);
-    step(w, 10, &r);
+    world_steps(w, 10, &r);
     assert_int_equal(r.failsafe, 0);
     assert_int_equal(qpc_world_still(w, 0), QPC_STILL_NOT);
     assert_near(first_node_of(w, qpc_world_velocities(w), "sheet")[1], -G * 1e-9 * 10, 1e-13);
