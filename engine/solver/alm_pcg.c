@@ -29,6 +29,7 @@ static const double RHO_GROWTH = 4, RHO_MOST = 1e4, SOFTEN = 16, STRIDE = 0.3; /
 static const double HARDEN = 0.01; // of the largest part in that energy: rows that get a larger rhoF
 // What is expected of either way: CG steps here, factorisations there, those being so much dearer than K's own.
 static const double STEPS = 200, FACTORS = 12, FILL = 1.5;
+static const double FULL = 0.5; // of K's triangle: no net of springs, and how many steps that takes nobody knows
 
 static const double LINE_PRECISION = 1e-6; // inexact steps need no more
 static const double FADED = 6e-7, FADED_LEAST = 1e-4, FADED_MOST = 1e-2;
@@ -42,6 +43,7 @@ static double step_operations(const qpc_linsys *sys) {
 
 bool qpc_alm_pcg_pays(const qpc_linsys *sys) {
     if (sys->blocks == NULL) return false;
+    if (2.0 * (double)sys->start[sys->n] > FULL * sys->n * (double)sys->n) return false;
     return STEPS * step_operations(sys) < FACTORS * FILL * sys->operations;
 }
 

@@ -63,6 +63,15 @@ static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_s
         memset(l, 0, m * sizeof *l);
         goto finish;
     }
+    int32_t impossible = id != QPC_SOLVER_COUNT ? qpc_work_impossible(&work) : -1;
+    if (impossible >= 0) { // no engine is needed to tell; the free motion comes back
+        local.engine = id == QPC_SOLVER_AUTO ? QPC_SOLVER_ACTIVE_SET : id;
+        local.outcome = QPC_OUTCOME_INFEASIBLE;
+        local.conflict_row[local.conflict_count++] = impossible;
+        memcpy(x, work.free_dv, n * sizeof *x);
+        memset(l, 0, m * sizeof *l);
+        goto finish;
+    }
     switch (id) {
     case QPC_SOLVER_AUTO:
         status = qpc_auto_run(&work, options, x, l, r, z, &local, err);

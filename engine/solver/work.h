@@ -17,12 +17,17 @@ typedef struct qpc_work {
     bool rough;       // free_dv is known to two digits only: there was no factor
     double stat_tolerance; // to which |r|_{K^-1} is taken where there is no factor
     double beyond;    // of the options
+    double spare;     // m/s: what an empty row may ask for and count as met, of the options
     int32_t missed;   // rows that K^-1 b misses, equalities included: 0 means it is the answer
 } qpc_work;
 
 /// Checks that K, b, J, c and the warm start are finite and prepares the rest.
 qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
                          const double *lambda, qpc_error *err);
+
+/// A row that no motion moves (kt = 0) and that asks for more than round-off, 0 <= c_i or 0 = c_i: a proof by itself that there is
+/// no solution, its multiplier being 1. -1: there is none.
+int32_t qpc_work_impossible(const qpc_work *work);
 
 static inline double qpc_row_dot(const qpc_qp *qp, int32_t row, const double *x) {
     double s = 0;
