@@ -315,7 +315,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
     const double *near = NULL;
-    if (s.general && qpc_alm_pcg_pays(qp->sys)) {
+    if (s.general && qpc_alm_pcg_pays_with(qp)) {
         qpc_status st = qpc_alm_pcg_run(work, options, x, lambda, report, err);
         if (st != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return st;
         if (options->max_iterations > 0 && report->iterations >= options->max_iterations) return QPC_OK;

@@ -283,7 +283,7 @@ static qpc_status run_any(trial *t, qpc_error *err) {
     bool few =
         qp->n <= SMALL || e.active_set <= e.factor * (warm > 0 ? WARM_STEPS : INTERIOR_STEPS);
     qpc_status st = QPC_OK;
-    if (qp->n > SMALL && qpc_alm_pcg_pays(qp->sys)) // large nets of springs: no factor as long as that goes well
+    if (qp->n > SMALL && qpc_alm_pcg_pays_with(qp)) // large nets of springs: no factor as long as that goes well
         st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, 0, err);
     else if (few) // the estimate may be far off where rows push each other in: it is bounded then
         st = try_engine(t, QPC_SOLVER_ACTIVE_SET,

@@ -161,7 +161,7 @@ static qpc_status solve_condensed(qpc_solver_id id, const qpc_qp *qp, const qpc_
         }
     } else if (status == QPC_OK) {
         // A K that conjugate gradients are enough for is factored when somebody needs it.
-        bool lazy = (id == QPC_SOLVER_AUTO || id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) && qpc_alm_pcg_pays(qp->sys);
+        bool lazy = (id == QPC_SOLVER_AUTO || id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) && qpc_alm_pcg_pays_with(qp);
         if (lazy)
             qpc_linsys_prepare(qp->sys);
         else

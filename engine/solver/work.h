@@ -86,8 +86,9 @@ qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double beyon
                                   qpc_alm_proximal **ret, qpc_error *err);
 qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, bool *ret_ended, qpc_error *err);
 void qpc_alm_proximal_end(qpc_alm_proximal *p);
-/// The same without a factor (alm_pcg.c), where that pays by the sizes of K; OPTIMAL or a limit in the report.
+/// The same without a factor (alm_pcg.c), where that pays by the sizes of K (and with these rows); OPTIMAL or a limit in the report.
 bool qpc_alm_pcg_pays(const qpc_linsys *sys);
+bool qpc_alm_pcg_pays_with(const qpc_qp *qp);
 qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                            double *lambda, qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
