@@ -10,7 +10,7 @@
 static const double FRICTION_OPERATIONS = 1e9;
 static const double FARTHEST = 1e20;         // m, of a node
 enum { FACTOR_FIRST = 100 };                 // steps that begin with a factor after conjugate gradients did not do
-static const double LOOSE = 100;             // times the tolerances, of QPs on the way
+static const double LOOSE = 1e4;             // times the tolerances, of QPs on the way: a tenth of what the Newton iteration may leave
 static const double LOOSE_FRICTION = 1e-3, LOOSE_SOFT = 3e-2; // natural residual of friction there; where all that is elastic are tetrahedra
 static const double NEARLY = 10;             // times its tolerance, and its motion is kept although it missed
 static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
