@@ -189,7 +189,8 @@ static const qpc_field_spec create_results[] = {
     R("warnings", LIST, "Sentences about what is legal but looks wrong."),
     R("close_pairs", LIST,
       "Up to 16 maps {bodies, features, depth} of the scene as given: pairs that intersect, then pairs "
-      "within their thickness, m. Of a pair that intersects, depth is how far its edge must be moved along the "
+      "within their thickness, m. Of what is inside an obstacle the second feature says what the first is: 0 a "
+      "vertex, 1 an edge, 2 a triangle. Of other pairs that intersect, depth is how far its edge must be moved along the "
       "triangle's normal to clear the plane: of that pair alone, no measure of how deep the bodies are in each "
       "other. Pairs within their thickness are pushed apart at a capped speed; with start \"push-out\" "
       "both are separated already. In the data of a refusal with stuck_count above 0: the worst of what is "

@@ -91,7 +91,8 @@ qpc_status qpc_detect_gap_within(qpc_detector *detector, const double *x, double
 /// by exact predicates. Of one mesh, an edge and a triangle that share a vertex intersect if they
 /// are folded flat onto each other; neighbours that merely touch are left out. depth: smallest
 /// translation along the triangle's normal that separates the pair, m (two cables: the sum of their
-/// radii). At most max pairs are written, in order of surfaces and features; *ret_count is the
+/// radii). Of an obstacle, feature[1] says what feature[0] is: 0 a vertex, 1 an edge, 2 a triangle;
+/// depth: of its deepest point. At most max pairs are written, in order of surfaces and features; *ret_count is the
 /// number found in all. Touching counts.
 typedef struct qpc_overlap {
     int32_t surface[2], feature[2];

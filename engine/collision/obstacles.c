@@ -323,7 +323,7 @@ static bool take_overlap(void *user, const task *t, const particles *p, int coun
     qpc_implicit_nearest near;
     (void)p1;
     if (!nearest(t, count, p0, &near) || near.phi > 0) return true;
-    if (*to->count < to->max) to->ret[*to->count] = (qpc_overlap){{p->surface, t->part->surface}, {feature, 0}, fmax(-near.phi, 0)};
+    if (*to->count < to->max) to->ret[*to->count] = (qpc_overlap){{p->surface, t->part->surface}, {feature, count - 1}, fmax(-near.phi, 0)};
     ++*to->count;
     return true;
 }

@@ -481,6 +481,20 @@ void qpc_body_def_fini(qpc_body_def *body) {
     memset(body, 0, sizeof *body);
 }
 
+static qpc_status check_masses(const qpc_value *map, const char *where, bool rigid, const qpc_body_def *body, qpc_error *err) {
+    static const char *const keys[] = {"mass", "area_density", "density"};
+    char path[MAX_PATH];
+    int key = 0;
+    while (key < 2 && qpc_map_get(map, keys[key]) == NULL) key++;
+    qpc_path_join(path, where, keys[key]);
+    if (rigid && body->inertia.mass < QPC_SCENE_LEAST_MASS)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "gives a mass of %g kg; the least is %g kg", body->inertia.mass, QPC_SCENE_LEAST_MASS);
+    for (int32_t i = 0; !rigid && i < body->node_count; i++)
+        if (body->masses[i] < QPC_SCENE_LEAST_MASS)
+            return qpc_fail_at(err, QPC_ERR_INVALID, path, "gives node %d a mass of %g kg; the least is %g kg", i, body->masses[i], QPC_SCENE_LEAST_MASS);
+    return QPC_OK;
+}
+
 qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_world_env *env, int64_t nodes_so_far,
                             qpc_body_def *body, qpc_error *err) {
     char path[MAX_PATH];
@@ -501,10 +515,11 @@ qpc_status qpc_body_def_read(const qpc_value *map, const char *where, const qpc_
         if (body->material[0] == '\0') return qpc_fail_at(err, QPC_ERR_INVALID, path, "a material needs a name");
     }
     if (kind == 6) return qpc_obstacle_def_read(map, where, body, err);
-    if (kind == 0) return read_cable(map, where, env, nodes_so_far, body, err);
-    if (kind == 5) return read_soft(map, where, env, nodes_so_far, body, err);
-    if (kind == 3) return read_cloth(map, where, env, nodes_so_far, body, err);
-    if (kind == 4) return qpc_rigid_def_read(map, where, env, body, err);
-    return read_solid(map, where, kind == 2, env, body, err);
+    if (kind == 0) st = read_cable(map, where, env, nodes_so_far, body, err);
+    else if (kind == 5) st = read_soft(map, where, env, nodes_so_far, body, err);
+    else if (kind == 3) st = read_cloth(map, where, env, nodes_so_far, body, err);
+    else if (kind == 4) st = qpc_rigid_def_read(map, where, env, body, err);
+    else return read_solid(map, where, kind == 2, env, body, err);
+    return st == QPC_OK ? check_masses(map, where, kind == 4, body, err) : st;
 }
 

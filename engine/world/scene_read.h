@@ -4,7 +4,8 @@
 
 #include "engine/world/scene.h"
 
-#define QPC_SCENE_MAX_NUMBER 1e30 // so that squares stay finite
+#define QPC_SCENE_MAX_NUMBER 1e30  // so that squares stay finite
+#define QPC_SCENE_LEAST_MASS 1e-30 // kg; so that products and inverses of masses keep their digits
 
 /// One of a list of words (ending in NULL) by its index; an error names the nearest.
 qpc_status qpc_read_word(const qpc_value *v, const char *where, const char *const *words, int32_t *ret,

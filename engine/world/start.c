@@ -92,6 +92,17 @@ static qpc_vec3 passes_at(const qpc_vec3 edge[2], const qpc_vec3 t[3]) {
     return v3_add(v3_scale(1.0 - at, edge[0]), v3_scale(at, edge[1]));
 }
 
+/// "node 3", "edge between nodes 3 and 4" or "triangle 7": what of a body is inside an obstacle.
+static void name_feature(const qpc_world *w, const qpc_scene_pair *p, char *out, size_t size) {
+    int32_t end[2];
+    if (p->feature[1] != 1) {
+        snprintf(out, size, "%s %d", p->feature[1] == 0 ? "node" : "triangle", p->feature[0]);
+        return;
+    }
+    edge_ends(w, p->body[0], p->feature[0], end);
+    snprintf(out, size, "edge between nodes %d and %d", end[0], end[1]);
+}
+
 /// What meets what, and where. How far an edge reaches behind one triangle tells nothing of how deep bodies are in each other: not said.
 static void name_overlaps(const qpc_world *w, const qpc_scene_report *report, char *text, size_t size) {
     char a[96], b[96];
@@ -102,7 +113,9 @@ static void name_overlaps(const qpc_world *w, const qpc_scene_report *report, ch
         const char *first = body_label(w, p->body[0], a, sizeof a), *second = body_label(w, p->body[1], b, sizeof b);
         const char *then = i > 0 ? "; " : "";
         if (other->obstacle) {
-            used += (size_t)snprintf(text + used, size - used, "%s%s feature %d is %.3g m inside %s", then, first, p->feature[0], p->depth, second);
+            char what[80];
+            name_feature(w, p, what, sizeof what);
+            used += (size_t)snprintf(text + used, size - used, "%s%s %s is %.3g m inside %s", then, first, what, p->depth, second);
             continue;
         }
         int32_t end[2], with[2];

@@ -36,6 +36,9 @@ static void unknown_keys_name_the_nearest_known_one(void **state) {
     refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mas':1,'stiffness':1,'radius':1}]}", QPC_ERR_INVALID, "mass");
     refused("{'bodies':[" CABLE "],'solver':{'nam':'auto'}}", QPC_ERR_INVALID, "name");
     refused("{'bodies':[" CABLE "],'solver':{'name':'activ-set'}}", QPC_ERR_INVALID, "active-set");
+    refused("{'bodies':[{'kind':'cable','nodes':[[0,0,0],[1,0,0]],'mass':[1,1e-320],'stiffness':1,'radius':1}]}", QPC_ERR_INVALID,
+            "gives node 1 a mass of 9.99989e-321 kg; the least is 1e-30 kg");
+    refused("{'bodies':[{'kind':'rigid','shape':{'kind':'sphere','radius':1},'density':1e-31}]}", QPC_ERR_INVALID, "the least is 1e-30 kg");
     refused("{'bodies':[{'kind':'cabel'}]}", QPC_ERR_INVALID, "cable");
     refused("{'bodies':[" CABLE "],'constraints':[{'kind':'fixed','body':'d','nodes':[0]}]}", QPC_ERR_INVALID, "\"c\"");
     refused("{'bodies':[" CABLE "],'record':{'frame':1}}", QPC_ERR_INVALID, "frames");

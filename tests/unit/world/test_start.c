@@ -206,6 +206,26 @@ static void what_intersects_is_named_with_the_place(void **state) {
     assert_fails(world_of(text, &w, &report, &err), QPC_ERR_INVALID, &err, "body 0 (rope) meets body 1 (cord) between their nodes 0, 1 and 0, 1");
 }
 
+/// A node 3 cm inside a ball of 10 cm; then an edge whose middle is 9 cm inside, and no node of it.
+static void what_is_inside_an_obstacle_is_named(void **state) {
+    (void)state;
+    static const char *const BALL = ",{'kind':'obstacle','name':'ball','shape':{'kind':'sphere','radius':0.1}}]}";
+    double node[] = {0.07, 0, 0, 0.5, 0, 0}, edge[] = {-0.5, 0.01, 0, 0.5, 0.01, 0};
+    qpc_world *w = NULL;
+    qpc_error err = {0};
+    qpc_scene_report report;
+    for (int k = 0; k < 2; k++) {
+        char text[1024];
+        size_t used = (size_t)snprintf(text, sizeof text, "{'bodies':[");
+        used += put_cable(text + used, sizeof text - used, "rope", 0.01, k == 0 ? node : edge, 2);
+        snprintf(text + used, sizeof text - used, "%s", BALL);
+        assert_fails(world_of(text, &w, &report, &err), QPC_ERR_INVALID, &err,
+                     k == 0 ? "body 0 (rope) node 0 is 0.03 m inside body 1 (ball)" : "body 0 (rope) edge between nodes 0 and 1 is 0.09 m inside body 1 (ball)");
+        assert_int_equal(report.overlap_count, 1);
+        assert_int_equal(report.pair[0].feature[1], k);
+    }
+}
+
 static void a_start_that_is_fine_keeps_its_bits(void **state) {
     (void)state;
     qpc_world *w = NULL, *v = NULL;
@@ -303,6 +323,7 @@ int main(void) {
         cmocka_unit_test(a_cable_in_the_plane_of_a_sheet_goes_to_its_outer_side),
         cmocka_unit_test(what_the_bound_does_not_allow_is_refused_with_what_is_left),
         cmocka_unit_test(what_intersects_is_named_with_the_place),
+        cmocka_unit_test(what_is_inside_an_obstacle_is_named),
         cmocka_unit_test(of_rigid_bodies_it_says_that_they_are_not_moved),
         cmocka_unit_test(a_start_that_is_fine_keeps_its_bits),
         cmocka_unit_test(a_cable_through_a_sheet_near_its_rim_leaves_past_it),
