@@ -304,6 +304,18 @@ static qpc_status check_proofs(const qp_ground *g, double *work, qpc_error *err)
     return QPC_OK;
 }
 
+/// 1/2 x'Kx - b'x of the stored solution, to 1e-9 S^2. wide (2n): scratch.
+static qpc_status check_objective(const qp_ground *g, long double *wide, qpc_error *err) {
+    const qp_file *f = g->file;
+    long double sum = 0;
+    if (f->objective == NULL) return QPC_OK;
+    for (int32_t i = 0; i < f->n; i++) wide[i] = f->x[i];
+    product(f, wide, wide + f->n);
+    for (int32_t i = 0; i < f->n; i++) sum += wide[i] * (wide[f->n + i] / 2 - f->b[i]);
+    if (fabsl(sum - f->objective[0]) <= 1e-9L * g->scale * g->scale) return QPC_OK;
+    return qpc_fail(err, QPC_ERR_CORRUPT, "objective[0]: %.9g, but x has %.9g", f->objective[0], (double)sum);
+}
+
 static qpc_status ground_of_qp(qp_ground *g, qpc_error *err) {
     const qp_file *f = g->file;
     size_t n = (size_t)f->n;
@@ -320,7 +332,7 @@ static qpc_status ground_of_qp(qp_ground *g, qpc_error *err) {
         status = check_scale(g, err);
     }
     if (status == QPC_OK) status = find_kappa(g, work, err);
-    if (status == QPC_OK && f->infeasible) status = check_proofs(g, work, err);
+    if (status == QPC_OK) status = f->infeasible ? check_proofs(g, work, err) : check_objective(g, wide, err);
     qp_score s;
     if (status == QPC_OK) status = qp_score_qp(g, f->x, f->lam, f->infeasible, &s, err);
     if (status == QPC_OK) status = claim("stat", 1e-9, s.stat, err);
@@ -357,6 +369,21 @@ static qpc_status check_operator(const qp_file *f, qpc_error *err) {
     return status;
 }
 
+/// b = (1 + eps) J v.
+static qpc_status check_restitution(const qp_file *f, qpc_error *err) {
+    for (int32_t i = 0; f->eps != NULL && i < f->m; i++) {
+        long double sum = 0, size = 0;
+        for (int32_t k = f->J.start[i]; k < f->J.start[i + 1]; k++) {
+            long double part = (1 + (long double)f->eps[0]) * f->J.value[k] * f->velocity[f->J.index[k]];
+            sum += part;
+            size += fabsl(part);
+        }
+        if (!(fabsl(f->b[i] - sum) <= 1e-9L * size))
+            return qpc_fail(err, QPC_ERR_CORRUPT, "b[%d]: %.9g, but (1 + eps) J v is %.9g", i, f->b[i], (double)sum);
+    }
+    return QPC_OK;
+}
+
 static qpc_status ground_of_lcp(qp_ground *g, qpc_error *err) {
     const qp_file *f = g->file;
     long double sum = 0;
@@ -365,6 +392,7 @@ static qpc_status ground_of_lcp(qp_ground *g, qpc_error *err) {
     g->scale = fmax((double)sqrtl(sum), 1e-140);
     qpc_status status = check_scale(g, err);
     if (status == QPC_OK) status = check_operator(f, err);
+    if (status == QPC_OK) status = check_restitution(f, err);
     double *dv = qpc_alloc_array((size_t)f->n, sizeof *dv);
     if (status == QPC_OK && dv == NULL) status = NO_MEMORY(err);
     qp_score s;

@@ -28,8 +28,9 @@ typedef struct qp_score {
     double natural, penetration, cone, dissipation; // friction
 } qp_score;
 
-/// Factor, kappa, S; then the file's own claims: kappa, S, and that what it stores is a solution
-/// (1e-9), or a proof. QPC_ERR_CORRUPT says which is not so. The file is borrowed.
+/// Factor, kappa, S; then the file's own claims: kappa, S, that what it stores is a solution
+/// (1e-9), or a proof, the objective of that, and b = (1 + eps) J v of an LCP. QPC_ERR_CORRUPT says
+/// which is not so. The file is borrowed.
 qpc_status qp_ground_init(qp_ground *ground, const qp_file *file, qpc_error *err);
 void qp_ground_fini(qp_ground *ground);
 

@@ -208,16 +208,14 @@ qpc_status qpc_active_set_run(const qpc_work *work, const qpc_solver_options *op
         s.state[i] = work->kt2[i] > 0 ? QPC_ROW_OUT : QPC_ROW_EMPTY;
         if (s.state[i] == QPC_ROW_EMPTY) {
             lambda[i] = 0;
-            double miss = qp->equality[i] ? fabs(qp->c[i]) : -qp->c[i];
-            if (miss > 0 && report->conflict_count == 0) { // 0 <= c_i fails for every x
-                report->outcome = QPC_OUTCOME_INFEASIBLE;
-                report->conflict_row[report->conflict_count++] = i;
-            }
         } else if (qp->equality[i] || lambda[i] > 0) {
             warm++;
         }
     }
-    if (report->outcome == QPC_OUTCOME_INFEASIBLE) {
+    int32_t impossible = qpc_work_impossible(work); // of a relaxation: c has changed
+    if (impossible >= 0) {
+        report->outcome = QPC_OUTCOME_INFEASIBLE;
+        report->conflict_row[report->conflict_count++] = impossible;
         memset(lambda, 0, (size_t)qp->m * sizeof(double));
         memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
         return QPC_OK;

@@ -19,6 +19,7 @@ enum {
     CG_AT_ONCE = 100,
     SLOW_MOST = 3,
     STUCK = 60,
+    WIDE = 24,   // entries: beyond, a row is a wide one
     REFRESH = 8, // updates of mu after which K x - b is formed afresh
 };
 // Measured on a sheet of 50 x 50 over a ball: 103 CG steps a QP at rhoF 2, 113 at 1, 135 at 5; reductions of 0.3
@@ -30,6 +31,10 @@ static const double RHO_GROWTH = 4, RHO_MOST = 1e4, SOFTEN = 16, STRIDE = 0.3; /
 static const double HARDEN = 0.01; // of the largest part in that energy: rows that get a larger rhoF
 // What is expected of either way: CG steps here, factorisations there, those being so much dearer than K's own.
 static const double STEPS = 200, FACTORS = 12, FILL = 1.5;
+// Rows of contacts and springs touch four nodes. A wider one couples its unknowns in pairs, half of the rows being active: operations
+// a pair and step (blocks go through memory twice), and K + J'RJ is full whatever K is.
+static const double OF_A_PAIR = 16, ACTIVE_SHARE = 0.5;
+static const double FULL = 0.5; // of K's triangle: no net of springs, and how many steps that takes nobody knows
 
 static const double LINE_PRECISION = 1e-6; // inexact steps need no more
 static const double FADED = 6e-7, FADED_LEAST = 1e-4, FADED_MOST = 1e-2;
@@ -43,7 +48,29 @@ static double step_operations(const qpc_linsys *sys) {
 
 bool qpc_alm_pcg_pays(const qpc_linsys *sys) {
     if (sys->blocks == NULL) return false;
+    if (2.0 * (double)sys->start[sys->n] > FULL * sys->n * (double)sys->n) return false;
     return STEPS * step_operations(sys) < FACTORS * FILL * sys->operations;
+}
+
+/// Sum of squared widths of wide rows.
+static double wide_pairs(const qpc_qp *qp) {
+    double pairs = 0;
+    for (int32_t i = 0; i < qp->m; i++) {
+        double width = qp->row_start[i + 1] - qp->row_start[i];
+        if (width > WIDE) pairs += width * width;
+    }
+    return pairs;
+}
+
+/// What the factorisations would cost, in CG steps.
+static double steps_for_factors(const qpc_qp *qp) {
+    double pairs = wide_pairs(qp), n = qp->n, one = FILL * qp->sys->operations;
+    if (pairs > 0) one = fmax(one, n * n * n / 3);
+    return FACTORS * one / (step_operations(qp->sys) + ACTIVE_SHARE * OF_A_PAIR * pairs);
+}
+
+bool qpc_alm_pcg_pays_with(const qpc_qp *qp) {
+    return qpc_alm_pcg_pays(qp->sys) && STEPS < steps_for_factors(qp);
 }
 
 typedef struct pcg {
@@ -288,7 +315,7 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
     pcg s = {.work = work, .qp = qp, .mu = lambda, .report = report};
     if (!allocate(&s, work->arena)) return QPC_SOLVER_MEMORY(err, work);
     // What the factorisations would have cost: beyond, they are the better way.
-    double budget = FACTORS * FILL * qp->sys->operations / step_operations(qp->sys);
+    double budget = steps_for_factors(qp);
     int32_t limit = options->max_iterations > 0 ? options->max_iterations : NEWTON_MOST;
     bool first = start(&s, options->start); // warm: the last set whole, as u > 0 only says what this x would need
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;

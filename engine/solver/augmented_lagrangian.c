@@ -37,6 +37,8 @@ enum {
     REFINEMENTS = 5,
     SOFT_STAGES = 5, // of a relaxation, each with ten times the weight of the one before
     OUTER_MOST = 40,
+    NEWTON_MOST = 400, // by a factor, alone, and where interior-point comes next, which takes some twenty factors
+    NEWTON_MOST_BEFORE_OTHERS = 100,
     INNER_MOST = 100, // Newton steps per multiplier update
     FEW = 12,         // missed rows that need no soft start
     MANY = 150,       // missed rows that need a softer one
@@ -313,7 +315,7 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     report->engine = QPC_SOLVER_AUGMENTED_LAGRANGIAN;
     report->outcome = QPC_OUTCOME_ITERATION_LIMIT;
     const double *near = NULL;
-    if (s.general && qpc_alm_pcg_pays(qp->sys)) {
+    if (s.general && qpc_alm_pcg_pays_with(qp)) {
         qpc_status st = qpc_alm_pcg_run(work, options, x, lambda, report, err);
         if (st != QPC_OK || report->outcome == QPC_OUTCOME_OPTIMAL) return st;
         if (options->max_iterations > 0 && report->iterations >= options->max_iterations) return QPC_OK;
@@ -328,7 +330,8 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
         warm |= lambda[i] != 0;
     }
     memcpy(x, work->free_dv, (size_t)qp->n * sizeof(double));
-    int32_t limit = options->max_iterations > 0 ? options->max_iterations : report->iterations + 400, slow = 0;
+    int32_t own = hand_over ? NEWTON_MOST_BEFORE_OTHERS : NEWTON_MOST, slow = 0;
+    int32_t limit = options->max_iterations > 0 ? options->max_iterations : report->iterations + own;
     double full = s.general ? RHO_GENERAL : RHO, rho = full, best = DBL_MAX;
     set_penalty(&s, rho);
     bool tangled = s.general || s.band.far_rows > 0; // a factor costs more, and the last set says less

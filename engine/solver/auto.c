@@ -46,6 +46,12 @@ static double shortfall(const qpc_residuals *residuals, const qpc_solver_options
     return isfinite(a) && isfinite(b) ? worst : DBL_MAX;
 }
 
+/// Whether it is an answer. What decides is the residuals: an engine out of steps may be good enough, its own optimum may be short.
+static bool is_answer(qpc_outcome outcome, const qpc_residuals *residuals, const qpc_solver_options *options) {
+    if (outcome == QPC_OUTCOME_OPTIMAL) return shortfall(residuals, options) <= 1;
+    return outcome != QPC_OUTCOME_INFEASIBLE && qpc_work_accepts(residuals, options, 1);
+}
+
 /// active-set needs the factor that conjugate gradients have done without, and K^-1 b to all
 /// digits.
 static qpc_status factor_for_columns(const qpc_work *work, qpc_error *err) {
@@ -72,7 +78,7 @@ static qpc_status run_anytime(const qpc_work *work, const qpc_solver_options *op
     *ret_done = st != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE || report->iterations + 2 > options->max_iterations;
     if (*ret_done) return st;
     qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
-    *ret_done = report->outcome == QPC_OUTCOME_OPTIMAL && shortfall(&residuals, options) <= 1;
+    *ret_done = report->outcome == QPC_OUTCOME_OPTIMAL && is_answer(report->outcome, &residuals, options);
     if (!*ret_done) *report = (qpc_solver_report){.iterations = report->iterations, .rebuilds = report->rebuilds};
     return QPC_OK;
 }
@@ -108,6 +114,7 @@ static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *opt
     memcpy(first_lambda, lambda, m * sizeof *lambda);
     qpc_residuals residuals = qpc_work_residuals(work, x, lambda, r, z);
     double first_short = shortfall(&residuals, options), largest = 0;
+    bool first_good = is_answer(report->outcome, &residuals, options);
     qpc_solver_report first = *report;
 
     // Multipliers of rows that contradict run away: start afresh from those. Where the first engine
@@ -129,20 +136,17 @@ static qpc_status run_banded(const qpc_work *work, const qpc_solver_options *opt
     report->fell_back = true;
     if (status != QPC_OK || report->outcome == QPC_OUTCOME_INFEASIBLE) return status;
 
-    // What decides is the residuals: out of better steps may be good enough, and its own optimum
-    // may be short of what was asked.
     residuals = qpc_work_residuals(work, x, lambda, r, z);
-    double second_short = shortfall(&residuals, options);
-    if (second_short <= 1) {
+    if (is_answer(report->outcome, &residuals, options)) {
         report->outcome = QPC_OUTCOME_OPTIMAL;
         return QPC_OK;
     }
     if (report->outcome == QPC_OUTCOME_OPTIMAL) report->outcome = QPC_OUTCOME_STALLED;
-    if (first_short < second_short) {
+    if (first_good || first_short < shortfall(&residuals, options)) {
         memcpy(x, first_x, n * sizeof *x);
         memcpy(lambda, first_lambda, m * sizeof *lambda);
         report->engine = first.engine;
-        report->outcome = first_short <= 1 ? QPC_OUTCOME_OPTIMAL : first.outcome;
+        report->outcome = first_good ? QPC_OUTCOME_OPTIMAL : first.outcome;
     }
     return QPC_OK;
 }
@@ -220,15 +224,14 @@ static qpc_status try_engine(trial *t, qpc_solver_id id, int32_t most, qpc_error
         st = qpc_augmented_lagrangian_run(work, &options, true, t->x, t->lambda, &one, err);
     qpc_arena_rewind(work->arena, mark);
     if (st != QPC_OK) return st;
-    // What decides is the residuals: an engine out of steps may be good enough, an optimum of its
-    // own short. augmented-lagrangian says optimal after looking at just these.
+    // augmented-lagrangian says optimal after looking at just these.
     bool optimal = one.outcome == QPC_OUTCOME_OPTIMAL,
          proof = one.outcome == QPC_OUTCOME_INFEASIBLE;
     qpc_residuals residuals = {0};
     if (!optimal || id != QPC_SOLVER_AUGMENTED_LAGRANGIAN)
         residuals = qpc_work_residuals(work, t->x, t->lambda, t->r, t->z);
     double now = shortfall(&residuals, t->options);
-    bool good = !proof && now <= 1 && (optimal || qpc_work_accepts(&residuals, t->options, 1));
+    bool good = is_answer(one.outcome, &residuals, t->options);
     if (good)
         one.outcome = QPC_OUTCOME_OPTIMAL;
     else if (optimal)
@@ -280,7 +283,7 @@ static qpc_status run_any(trial *t, qpc_error *err) {
     bool few =
         qp->n <= SMALL || e.active_set <= e.factor * (warm > 0 ? WARM_STEPS : INTERIOR_STEPS);
     qpc_status st = QPC_OK;
-    if (qp->n > SMALL && qpc_alm_pcg_pays(qp->sys)) // large nets of springs: no factor as long as that goes well
+    if (qp->n > SMALL && qpc_alm_pcg_pays_with(qp)) // large nets of springs: no factor as long as that goes well
         st = try_engine(t, QPC_SOLVER_AUGMENTED_LAGRANGIAN, 0, err);
     else if (few) // the estimate may be far off where rows push each other in: it is bounded then
         st = try_engine(t, QPC_SOLVER_ACTIVE_SET,

@@ -63,6 +63,15 @@ static qpc_status solve_as_it_is(qpc_solver_id id, const qpc_qp *qp, const qpc_s
         memset(l, 0, m * sizeof *l);
         goto finish;
     }
+    int32_t impossible = id != QPC_SOLVER_COUNT ? qpc_work_impossible(&work) : -1;
+    if (impossible >= 0) { // no engine is needed to tell; the free motion comes back
+        local.engine = id == QPC_SOLVER_AUTO ? QPC_SOLVER_ACTIVE_SET : id;
+        local.outcome = QPC_OUTCOME_INFEASIBLE;
+        local.conflict_row[local.conflict_count++] = impossible;
+        memcpy(x, work.free_dv, n * sizeof *x);
+        memset(l, 0, m * sizeof *l);
+        goto finish;
+    }
     switch (id) {
     case QPC_SOLVER_AUTO:
         status = qpc_auto_run(&work, options, x, l, r, z, &local, err);
@@ -152,7 +161,7 @@ static qpc_status solve_condensed(qpc_solver_id id, const qpc_qp *qp, const qpc_
         }
     } else if (status == QPC_OK) {
         // A K that conjugate gradients are enough for is factored when somebody needs it.
-        bool lazy = (id == QPC_SOLVER_AUTO || id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) && qpc_alm_pcg_pays(qp->sys);
+        bool lazy = (id == QPC_SOLVER_AUTO || id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) && qpc_alm_pcg_pays_with(qp);
         if (lazy)
             qpc_linsys_prepare(qp->sys);
         else

@@ -206,14 +206,6 @@ static qpc_status advance(ipm *p, double *ret_length, qpc_error *err) {
     return QPC_OK;
 }
 
-/// An empty row that its own bound breaks proves that there is no solution; its number, or -1.
-static int32_t impossible_row(const qpc_work *work) {
-    const qpc_qp *qp = work->qp;
-    for (int32_t i = 0; i < qp->m; i++)
-        if (work->kt2[i] == 0 && (qp->c[i] < 0 || (qp->equality[i] && qp->c[i] != 0))) return i;
-    return -1;
-}
-
 /// The multipliers of the answer: a row is held by its multiplier or by its slack, whichever is the
 /// larger.
 static void clean(const ipm *p, double *lambda) {
@@ -287,17 +279,10 @@ qpc_status qpc_interior_point_run(const qpc_work *work, const qpc_solver_options
     report->outcome = QPC_OUTCOME_STALLED;
     qpc_arena_mark mark = qpc_arena_get_mark(work->arena);
     if (!allocate(&p)) return QPC_SOLVER_MEMORY(err, work);
-    int32_t bad = impossible_row(work),
-            limit = options->max_iterations > 0 ? options->max_iterations : STEPS_MOST;
+    int32_t limit = options->max_iterations > 0 ? options->max_iterations : STEPS_MOST;
     qpc_status st = QPC_OK;
     start(&p);
     clean(&p, lambda);
-    if (bad >= 0) {
-        report->outcome = QPC_OUTCOME_INFEASIBLE;
-        report->conflict_count = 1;
-        report->conflict_row[0] = bad;
-        goto out;
-    }
     st = qpc_normal_create(qp, NULL, &p.normal, err);
     if (st == QPC_OK) st = iterate(&p, options, limit, lambda, err);
     if (st == QPC_OK && report->outcome == QPC_OUTCOME_STALLED && !p.proved) (void)proves(&p, false);

@@ -87,7 +87,8 @@ static void scale(lemke *s) {
         double d = s->A[i * m + i];
         s->to_unit[i] = d > 0 ? 1 / sqrt(d) : 0;
         double g = s->qp->c[i] - qpc_row_dot(s->qp, (int32_t)i, s->work->free_dv);
-        s->q[i] = s->to_unit[i] > 0 ? g * s->to_unit[i] : g;
+        // What an empty row misses is round-off (qpc_work_impossible): it holds.
+        s->q[i] = s->to_unit[i] > 0 ? g * s->to_unit[i] : s->qp->equality[i] ? 0 : fmax(g, 0);
         if (s->to_unit[i] > 0) s->unit = fmax(s->unit, fabs(s->q[i]));
     }
     if (!(s->unit > 0)) s->unit = 1;
@@ -303,18 +304,17 @@ static qpc_status prove_by_ray(lemke *s, int32_t column, double *r, double *z, q
     return qpc_proof_holds(s->work, y, r, z) ? qpc_proof_name(s->work, y, report, err) : QPC_OK;
 }
 
-/// Rows that no impulse acts on, and equalities that depend on others, hold by themselves or contradict.
+/// Equalities that depend on others hold by themselves or contradict.
 static qpc_status look_at_idle(lemke *s, double *r, double *z, bool *ret_contradict, qpc_solver_report *report, qpc_error *err) {
     *ret_contradict = false;
     for (int32_t i = 0; i < s->m; i++) {
-        bool empty = s->to_unit[i] == 0 && !s->qp->equality[i];
-        if (!(empty && s->q[i] < 0) && !(s->idle[i] && fabs(s->value[s->place[i]]) > 1e-9)) continue;
+        if (!(s->idle[i] && fabs(s->value[s->place[i]]) > 1e-9)) continue;
         double *y = qpc_arena_array(s->work->arena, (size_t)s->m, sizeof *y);
         if (y == NULL) return QPC_SOLVER_MEMORY(err, s->work);
         memset(y, 0, (size_t)s->m * sizeof *y);
-        double sign = s->qp->equality[i] && s->value[s->place[i]] > 0 ? -1 : 1;
-        y[i] = sign * (s->to_unit[i] > 0 ? s->to_unit[i] : 1);
-        for (int32_t k = 0; k < s->m && s->to_unit[i] > 0; k++)
+        double sign = s->value[s->place[i]] > 0 ? -1 : 1;
+        y[i] = sign * s->to_unit[i];
+        for (int32_t k = 0; k < s->m; k++)
             if (s->qp->equality[k] && s->place[s->m + k] >= 0)
                 y[k] = sign * row_of(s, s->place[s->m + k])[-1 - s->place[s->m + i]] * s->to_unit[k];
         if (!qpc_proof_holds(s->work, y, r, z)) continue;

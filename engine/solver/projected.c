@@ -8,7 +8,7 @@
 /// that the same input gives the same bits. The dual objective rises with every row, but a sweep
 /// carries an impulse from a row to its neighbours only: a heavy body on light ones, or rows that
 /// depend on each other, take thousands. It never proves anything: rows that contradict end at the
-/// limit. Runs on the worker in the world; memory from the arena.
+/// limit (an empty one does not get here). Runs on the worker in the world; memory from the arena.
 #include "engine/solver/work.h"
 
 #include <string.h>

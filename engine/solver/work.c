@@ -14,6 +14,9 @@ static const double CLEARLY = 0.25;
 // Where K^-1 b is the answer: its residual, of what is asked of stationarity; and as far as doubles go.
 static const double FREE_DIGITS = 1e-4, FREE_EXACT = 1e-14;
 
+// What is missing in a row that no motion moves, and still is round-off, of S: less than what an exact answer may be off by.
+static const double EMPTY_EXACT = 1e-10;
+
 static bool all_finite(const double *a, int64_t count) {
     // A sum of zeros times a is zero unless something is not finite.
     double s = 0;
@@ -98,7 +101,16 @@ qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_opti
     }
     if (!isfinite(work->free_norm))
         return qpc_fail(err, QPC_ERR_NUMERIC, "K^-1 b is not finite: K lost definiteness");
+    work->spare = options->residual_tolerance;
+    if (options->exact) work->spare = fmin(work->spare, EMPTY_EXACT * work->scale);
     return QPC_OK;
+}
+
+int32_t qpc_work_impossible(const qpc_work *work) {
+    const qpc_qp *qp = work->qp;
+    for (int32_t i = 0; i < qp->m; i++)
+        if (work->kt2[i] == 0 && (qp->equality[i] ? fabs(qp->c[i]) : -qp->c[i]) > work->spare) return i;
+    return -1;
 }
 
 /// |r|_{D^-1} with the D of the masses, at least |r|_{K^-1} (T49); HUGE_VAL: it is not known.
@@ -147,9 +159,9 @@ qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const do
             violation = s < 0 ? -s : 0;
         }
         if (natural > out.natural) out.natural = natural;
-        // An empty row cannot be helped by any x: it counts in m/s only.
-        if (work->kt2[i] > 0 && violation > out.prim * work->kt[i])
-            out.prim = violation / work->kt[i];
+        // An empty row cannot be helped by any x: in a step it counts in m/s only.
+        double kt = work->kt2[i] > 0 ? work->kt[i] : work->exact || violation > work->spare ? 1 : HUGE_VAL;
+        if (violation > out.prim * kt) out.prim = violation / kt;
     }
     out.stat = measure_left(work, unsure, out.scale, r, z) / out.scale;
     out.prim /= out.scale;

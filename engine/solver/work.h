@@ -18,12 +18,17 @@ typedef struct qpc_work {
     double stat_tolerance; // to which |r|_{K^-1} is taken where there is no factor
     double stat_enough; // |r|_{D^-1} / S, D the masses, up to which that is taken for |r|_{K^-1} there
     double beyond;    // of the options
+    double spare;     // m/s: what an empty row may ask for and count as met, of the options
     int32_t missed;   // rows that K^-1 b misses, equalities included: 0 means it is the answer
 } qpc_work;
 
 /// Checks that K, b, J, c and the warm start are finite and prepares the rest.
 qpc_status qpc_work_init(qpc_work *work, const qpc_qp *qp, const qpc_solver_options *options, qpc_arena *arena,
                          const double *lambda, qpc_error *err);
+
+/// A row that no motion moves (kt = 0) and that asks for more than round-off, 0 <= c_i or 0 = c_i: a proof by itself that there is
+/// no solution, its multiplier being 1. -1: there is none.
+int32_t qpc_work_impossible(const qpc_work *work);
 
 static inline double qpc_row_dot(const qpc_qp *qp, int32_t row, const double *x) {
     double s = 0;
@@ -82,8 +87,9 @@ qpc_status qpc_alm_proximal_begin(const qpc_work *work, double eps, double beyon
                                   qpc_alm_proximal **ret, qpc_error *err);
 qpc_status qpc_alm_proximal_step(qpc_alm_proximal *p, bool *ret_ended, qpc_error *err);
 void qpc_alm_proximal_end(qpc_alm_proximal *p);
-/// The same without a factor (alm_pcg.c), where that pays by the sizes of K; OPTIMAL or a limit in the report.
+/// The same without a factor (alm_pcg.c), where that pays by the sizes of K (and with these rows); OPTIMAL or a limit in the report.
 bool qpc_alm_pcg_pays(const qpc_linsys *sys);
+bool qpc_alm_pcg_pays_with(const qpc_qp *qp);
 qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                            double *lambda, qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,

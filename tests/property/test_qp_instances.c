@@ -167,9 +167,11 @@ static void bent_truth_is_found(void **state) {
         {"cable_050", "kappa", "kappa[3]: ", 3, 1.001},
         {"cable_050", "S", "S[0]: ", 0, 1.001},
         {"cable_050", "K_x", "", 0, 1.01}, // S, kappa or the solution: one of them shows it
+        {"cable_050", "objective", "objective[0]: ", 0, 1 + 1e-6},
         {"inf_strain_chain", "farkas", "farkas: proves nothing", -1, 1.001},
         {"inf_strain_chain", "relax_s", "relax_s: proves nothing", -1, 1.001},
         {"lcp_rack5", "A_x", "A_x: row ", 3, 1.001},
+        {"lcp_rack5", "eps", "b[", 0, 1.001},
         {"lcp_rack5", "v_plus", "not a solution: v_plus", -1, 1.001},
         {"lcp_rack5", "w", "not a solution: w - ", -1, 1.001},
         {"fc_own_slope_slip", "r", "not a solution: natural", -1, 1.001},
