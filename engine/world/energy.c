@@ -117,19 +117,16 @@ static void add_work(qpc_world *w, qpc_trial *t) {
             if (opening > 0.0) t->work_pushed += lambda * opening;
         } else if (qpc_row_limits_strain(rows->kind[i])) {
             int32_t s = rows->source[i], end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
-            qpc_vec3 n;
-            qpc_spring_direction(w, s, w->x1, &n);
-            double sign = rows->kind[i] == QPC_ROW_STRAIN_MAX ? 1.0 : -1.0;
+            qpc_vec3 n = qpc_step_limit_direction(w, i); // of the row that was solved: the spring has turned since
             double opening = 0.0;
             for (int32_t a = 0; a < 2; a++) {
+                double side = a == 0 ? 1.0 : -1.0;
                 qpc_vec3 v = v3_add(v3_load(w->v + 3 * end[a]), v3_load(w->dv + 3 * end[a]));
-                opening += (a == 0 ? 1.0 : -1.0) * v3_dot(n, v);
+                opening += side * v3_dot(n, v);
                 int32_t p = w->pin_of[end[a]];
-                if (p >= 0)
-                    v3_store(w->reactions + 3 * p,
-                             v3_madd(v3_load(w->reactions + 3 * p), lambda * sign * (a == 0 ? 1.0 : -1.0), n));
+                if (p >= 0) v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), lambda * side, n));
             }
-            if (sign * opening < 0.0) t->work_pushed += lambda * fabs(opening);
+            if (opening < 0.0) t->work_pushed += lambda * fabs(opening);
         } else if (rows->kind[i] == QPC_ROW_JOINT)
             qpc_joints_add_work(w, t, i);
     }

@@ -277,6 +277,15 @@ qpc_status qpc_step_add_impact_row(qpc_world *w, const qpc_trial *t, const qpc_c
     return qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);
 }
 
+qpc_vec3 qpc_step_limit_direction(const qpc_world *w, int32_t row) {
+    const qpc_rows *rows = &w->rows;
+    int32_t node = w->spring_node[rows->source[row]];
+    double n[3] = {0.0, 0.0, 0.0};
+    for (int32_t k = rows->row_start[row]; k < rows->row_start[row + 1]; k++) // +-n at either free end
+        n[rows->column[k] % 3] = rows->column[k] / 3 == node ? rows->value[k] : -rows->value[k];
+    return v3_load(n);
+}
+
 bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest) {
     qpc_rows *rows = &w->rows;
     bool any = false;
@@ -286,11 +295,8 @@ bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest) {
             const qpc_contact *c = &w->held.data[rows->source[i]];
             for (int k = 0; k < QPC_CONTACT_NODES; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
         } else if (qpc_row_limits_strain(rows->kind[i]) && level == 2) {
-            double n[3] = {0.0, 0.0, 0.0}; // with the sign of the row
             int32_t node = w->spring_node[rows->source[i]], other = qpc_springs_other(&w->springs, rows->source[i]);
-            for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) // +-n at either free end
-                n[rows->column[k] % 3] = rows->column[k] / 3 == node ? rows->value[k] : -rows->value[k];
-            for (int32_t a = 0; a < 3; a++) keep -= n[a] * (w->v_frame[3 * node + a] - w->v_frame[3 * other + a]);
+            keep = -v3_dot(qpc_step_limit_direction(w, i), v3_sub(v3_load(w->v_frame + 3 * node), v3_load(w->v_frame + 3 * other)));
         } else
             continue;
         if (!(rows->c[i] < keep)) continue;

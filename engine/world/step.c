@@ -301,14 +301,14 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->rows = w->rows.m;
     r->strain_rows = w->rows.m - w->held.count - qpc_joints_rows(w);
     r->joint_rows = qpc_joints_rows(w);
-    r->relaxed = fmax(r->relaxed, fmax(t->relaxation, t->given));
+    r->relaxed = fmax(r->relaxed, fmax(fmax(t->relaxation, t->unmeetable), t->given));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (!(certificate.stat <= QPC_STAT_TOLERANCE)) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (nearer) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
-    if (t->relaxed || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);
+    if (t->relaxed || t->unmeetable > 0.0 || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);
     if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);
     if (gap < w->solver.reach) r->min_gap = fmin(r->min_gap, gap);
     return st;
@@ -531,7 +531,8 @@ static qpc_status advance_whole(qpc_world *w, qpc_error *err) {
     w->still_found = w->all_stood = false;
     w->substates.count = 0;
     w->rub.missed = 0;
-    w->rub.contradicts = w->sys.guessed = false;
+    qpc_rub_forget_contradiction(&w->rub);
+    w->sys.guessed = false;
     qpc_motion_begin_step(w);
     return advance(w, w->dt, w->dt, 0, err);
 }
