@@ -61,6 +61,7 @@ typedef struct qpc_trial {
     double near;                    // when something first comes within the pass distance, 1 if nothing does
     double excess;                  // energy test: max of both figures over the scale
     bool pushes;                    // pushing out does more than it may: energy is gained
+    double overpush;                // so many times as much
     bool patient;                   // Newton goes on until energy holds, whatever the scene says
     bool downhill;                  // no corrections: the first QP at x, whose answer points where energy falls
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
@@ -273,6 +274,8 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
 /// for what is driven), passes whatever the scene says, and the default solver.
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err);
+/// Where pushing out does more than it may: again, pushing out by as much more slowly.
+qpc_status qpc_trial_attempt_slowly(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Bold, and patient: for a motion that gains energy and is not to be made in smaller parts.
 qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Cautious, without corrections: where these do not settle, a small enough part of this motion gains nothing (T45).

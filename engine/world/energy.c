@@ -187,6 +187,7 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     // unsolved QP answer for nothing. What is more than pushing out may do is a gain like any other.
     double pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work)), most = most_pushed(w, t);
     t->pushes = pushed > most;
+    t->overpush = t->pushes ? pushed / most : 1.0;
     t->work_pushed = fmin(pushed, most);
     t->energy_scale = t->energy_bound + fmax(w->work_most, fabs(w->work + t->work));
     t->excess = qpc_trial_measure_energy(w, t, t->energy);

@@ -58,7 +58,7 @@ static uint64_t key_of(int32_t joint, int32_t row) { return UINT64_C(6) << 60 | 
 
 qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
-    double most = t->gentle ? 0.0 : w->solver.recovery_speed * t->h;
+    double most = t->gentle ? 0.0 : w->recovery * t->h;
     for (int32_t i = 0; i < w->joint_count; i++) {
         qpc_joint *joint = &w->joints[i];
         if (w->still[qpc_joints_body(w, i)] != 0) continue;

@@ -179,7 +179,7 @@ double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x,
 static double most_recovered(const qpc_world *w, double h, int32_t spring) {
     const qpc_body *body = &w->bodies[qpc_world_body_of_spring(w, spring)];
     double in_line = body->mesh != NULL ? sqrt(body->stretch_count) : body->stretch_count;
-    return w->solver.recovery_speed * h / in_line;
+    return w->recovery * h / in_line;
 }
 
 /// The length that a limit asks for in a motion, along n. In a gentle one the present length will do.
@@ -262,7 +262,7 @@ qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
         double separation = depth < floor ? c->distance - floor : c->separation;
         qpc_status st = hold(w, c, err);
         if (st == QPC_OK)
-            st = qpc_rows_add_contact(&w->rows, &frame, c, separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
+            st = qpc_rows_add_contact(&w->rows, &frame, c, separation, -w->recovery * h, w->held.count - 1, err);
         if (st != QPC_OK) return st;
     }
     return QPC_OK;
@@ -270,7 +270,7 @@ qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
 
 qpc_status qpc_step_add_impact_row(qpc_world *w, const qpc_trial *t, const qpc_contact *c, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
-    double floor = (c->flags & QPC_CONTACT_AT_START) != 0 ? -w->solver.recovery_speed * t->h : -HUGE_VAL;
+    double floor = (c->flags & QPC_CONTACT_AT_START) != 0 ? -w->recovery * t->h : -HUGE_VAL;
     if (t->gentle) floor = 0.0;
     qpc_status st = hold(w, c, err);
     if (st != QPC_OK) return st;
@@ -401,7 +401,7 @@ qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err) {
 /// Rows of contacts by proximity at the start of the motion.
 qpc_status qpc_step_add_near_rows(qpc_world *w, const qpc_trial *t, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
-    double floor = t->gentle ? 0.0 : -w->solver.recovery_speed * t->h;
+    double floor = t->gentle ? 0.0 : -w->recovery * t->h;
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
         if (qpc_obstacle_responds(w, c)) continue;

@@ -425,6 +425,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     qpc_status st = save_state(w, &saved, err);
     if (st != QPC_OK) return st;
     qpc_motion_release(w);
+    w->recovery = w->solver.recovery_speed;
     st = qpc_press_attempt(w, &t, err);
     if (st == QPC_OK && t.absurd && !t.exhausted && qpc_still_find_again(w)) return give_up_part(w, &t, mark);
     // Orders that contradicted before and still do, or that rows gave way to: smaller steps would not help.
@@ -432,6 +433,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
         st = attempt_held_back(w, &t, t.squeezed || !lags(w), err);
     // An unsolved QP that gains energy: the same.
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
+    if (st == QPC_OK && t.pushes) st = qpc_trial_attempt_slowly(w, &t, err);
     if (st == QPC_OK && t.pushes && qpc_trial_gains(w, &t) && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && (t.impact || t.tight || t.swerves || t.too_long || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);

@@ -106,6 +106,7 @@ struct qpc_world {
     qpc_vec3 gravity;
     qpc_integrator integrator;
     qpc_solver_def solver;
+    double recovery; // m/s, at which the present attempt pushes out: recovery_speed, or less where that does too much
     qpc_world_env env;
     qpc_body *bodies;
     int32_t body_count;
