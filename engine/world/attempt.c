@@ -529,7 +529,7 @@ qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle,
 
 qpc_status qpc_trial_attempt_slowly(qpc_world *w, qpc_trial *t, qpc_error *err) {
     for (int32_t i = 0; i < MOST_SLOWED && t->pushes && qpc_trial_gains(w, t) && !t->impact && !t->exhausted; i++) {
-        w->recovery *= SLOWED / t->overpush; // work is in proportion, as long as forces stay
+        w->recovery = fmin(w->recovery, t->fastest_push) * SLOWED / t->overpush; // work is in proportion, as long as forces stay
         qpc_status st = restart(w, t, false, false, err);
         if (st == QPC_OK && t->contradiction) st = qpc_trial_attempt_cautiously(w, t, false, err);
         if (st != QPC_OK) return st;

@@ -62,6 +62,7 @@ typedef struct qpc_trial {
     double excess;                  // energy test: max of both figures over the scale
     bool pushes;                    // pushing out does more than it may: energy is gained
     double overpush;                // so many times as much
+    double fastest_push;            // m/s, of its rows with a force: less than they may, where little is left
     bool patient;                   // Newton goes on until energy holds, whatever the scene says
     bool downhill;                  // no corrections: the first QP at x, whose answer points where energy falls
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;

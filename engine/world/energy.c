@@ -115,6 +115,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                     v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
             }
             if (opening > 0.0) t->work_pushed += lambda * opening;
+            if (lambda > 0.0) t->fastest_push = fmax(t->fastest_push, opening);
         } else if (qpc_row_limits_strain(rows->kind[i])) {
             int32_t s = rows->source[i], end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
             qpc_vec3 n = qpc_step_limit_direction(w, i); // of the row that was solved: the spring has turned since
@@ -127,6 +128,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                 if (p >= 0) v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), lambda * side, n));
             }
             if (opening < 0.0) t->work_pushed += lambda * fabs(opening);
+            t->fastest_push = fmax(t->fastest_push, -opening);
         } else if (rows->kind[i] == QPC_ROW_JOINT)
             qpc_joints_add_work(w, t, i);
     }
@@ -161,7 +163,7 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     double *v1 = w->dv_best; // free for use between solves
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
     t->energy = qpc_world_energy(w, w->x1, v1, w->pose1, &t->kinetic, &t->potential, &t->elastic);
-    t->work = t->work_pushed = 0.0;
+    t->work = t->work_pushed = t->fastest_push = 0.0;
     for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) t->work_of[k] = 0.0;
     add_work(w, t);
     double weight = 0.0, g = v3_norm(w->gravity);

@@ -113,7 +113,9 @@ void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
             int32_t pin = node < w->free_count ? w->pin_of[node] : -1;
             if (pin >= 0) v3_store(w->reactions + 3 * pin, v3_madd(v3_load(w->reactions + 3 * pin), lambda * weight, a[p]));
         }
-    if (lambda * opening < 0.0) t->work_pushed -= lambda * opening;
+    if (!(lambda * opening < 0.0)) return;
+    t->work_pushed -= lambda * opening;
+    t->fastest_push = fmax(t->fastest_push, fabs(opening));
 }
 
 int32_t qpc_joints_rows(const qpc_world *w) {
