@@ -534,7 +534,7 @@ static qpc_status advance_whole(qpc_world *w, qpc_error *err) {
     w->substates.count = 0;
     w->rub.missed = 0;
     qpc_rub_forget_contradiction(&w->rub);
-    w->sys.guessed = false;
+    w->sys.guessed = w->sys.left_known = false;
     qpc_motion_begin_step(w);
     return advance(w, w->dt, w->dt, 0, err);
 }
