@@ -23,12 +23,14 @@ static const double CHORD = 0.25;            // of the first change, the most th
 static const double CHORD_FINE = 0.05;       // unless that is so small a part of the tolerance
 static const double LEAST_DAMPED = 0.25;     // part of a Newton step that is always gone
 static const double RELAXED_APPROACH = 1e-3; // of the least gap in a step, below the acceptance distance
+static const double SLOWED = 0.8;            // of the speed at which pushing out would just do what it may
 static const double MOST_SWERVE = 20.0;      // separations around that are looked at
 enum {
     MAX_ROUNDS = 3,          // corrections that the energy test asks for
     MAX_BACKTRACKS = 6,
     GENTLE_PASSES = 12,      // of a gentle attempt, whatever the scene says
     PATIENT_NEWTON = 40,     // of a patient attempt
+    MOST_SLOWED = 3,         // attempts that push out more slowly
     LOST_NEWTON = 3,         // corrections from a prediction without its contacts, before it is tried in halves
     GIVING_NEWTON = 3,       // corrections where limits give way, whatever the scene says
     NEEDED_NEWTON = 10,      // the same where energy is gained, or the first QP says little (T45)
@@ -523,6 +525,16 @@ qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle,
         if (st == QPC_OK && (gentle || (t->contradiction && !t->giving))) st = restart(w, t, true, gentle, err);
     }
     return st;
+}
+
+qpc_status qpc_trial_attempt_slowly(qpc_world *w, qpc_trial *t, qpc_error *err) {
+    for (int32_t i = 0; i < MOST_SLOWED && t->pushes && qpc_trial_gains(w, t) && !t->impact && !t->exhausted; i++) {
+        w->recovery = fmin(w->recovery, t->fastest_push) * SLOWED / t->overpush; // work is in proportion, as long as forces stay
+        qpc_status st = restart(w, t, false, false, err);
+        if (st == QPC_OK && t->contradiction) st = qpc_trial_attempt_cautiously(w, t, false, err);
+        if (st != QPC_OK) return st;
+    }
+    return QPC_OK;
 }
 
 qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *err) {

@@ -61,6 +61,8 @@ typedef struct qpc_trial {
     double near;                    // when something first comes within the pass distance, 1 if nothing does
     double excess;                  // energy test: max of both figures over the scale
     bool pushes;                    // pushing out does more than it may: energy is gained
+    double overpush;                // so many times as much
+    double fastest_push;            // m/s, of its rows with a force: less than they may, where little is left
     bool patient;                   // Newton goes on until energy holds, whatever the scene says
     bool downhill;                  // no corrections: the first QP at x, whose answer points where energy falls
     double energy, kinetic, potential, elastic, work, work_pushed, elastic_most, height_low, height_high;
@@ -71,6 +73,7 @@ typedef struct qpc_trial {
     double *work_of;                // (bodies) part of work that goes into each; NULL: nobody asks
     double relaxation;
     double given;                   // by limits that give way, m/s
+    double unmeetable;              // that rows between known nodes ask for, m/s: nobody's answer, and nothing else is relaxed for it
     int32_t relaxations;            // rows relaxed so often
     int32_t unsolved;               // QPs that the solver gave up
 } qpc_trial;
@@ -130,6 +133,8 @@ qpc_status qpc_step_add_near_rows(qpc_world *w, const qpc_trial *t, qpc_error *e
 qpc_status qpc_step_add_impact_row(qpc_world *w, const qpc_trial *t, const qpc_contact *c, qpc_error *err);
 /// Rows of strain limits (level 2) or contacts (level 1) that ask for more than to keep the present length
 /// or gap ask for that only; *largest grows to the largest change, m/s. False: there are none.
+/// A vector along the spring of a strain limit as its row has it, on the first end: the constraint pulls that by -lambda n. 0: neither end is free.
+qpc_vec3 qpc_step_limit_direction(const qpc_world *w, int32_t row);
 bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest);
 void qpc_step_clear_rows(qpc_world *w);
 /// Multipliers by row key: kept after a solve, given to new rows before the next.
@@ -154,8 +159,21 @@ qpc_vec3 qpc_step_arm(const qpc_world *w, const qpc_contact *c, int k);
 /// Entries of d . sum w dv of a contact's nodes, columns ascending, arms of rigid bodies as above; how many.
 enum { QPC_CONTACT_ENTRIES = 24 };
 int32_t qpc_step_entries(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, int32_t *column, double *value);
-/// Tangent rows of the rows that stand, with the impulses of the last solve; count 0: there is no friction.
-qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc_error *err);
+/// Tangent rows of the rows that stand, with the impulses of the last solve; count 0: there is no friction. left_out (rows): not of these;
+/// NULL: of all.
+qpc_status qpc_step_make_friction(qpc_world *w, double h, const bool *left_out, qpc_friction *ret, qpc_error *err);
+// ---- contradiction.c ----
+/// Contacts between known nodes that are too near while nothing closes them ask for no more than to open no less than they do, 0: they are
+/// named as a conflict, and t->unmeetable says by how much (T57).
+qpc_status qpc_step_ask_nobody(qpc_world *w, qpc_trial *t, double tolerance, qpc_error *err);
+/// Remembers for the step which bodies are in a proof, by the rows that stand.
+qpc_status qpc_rub_find_contradiction(qpc_world *w, const qpc_solver_report *proof, qpc_error *err);
+static inline void qpc_rub_forget_contradiction(qpc_rub *rub) {
+    rub->contradicts = false;
+    rub->lawless.count = 0;
+}
+/// qpc_step_make_friction() but for the contacts of bodies that rows join to one that is in a proof of this step.
+qpc_status qpc_rub_make_lawful(qpc_world *w, double h, qpc_friction *ret, qpc_error *err);
 qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err);
 /// The proof in the report that rows of w->rows contradict, for readers (conflict.c).
 qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report, qpc_error *err);
@@ -259,6 +277,8 @@ qpc_status qpc_step_bounce(qpc_world *w, qpc_trial *t, double *v1, qpc_error *er
 /// for what is driven), passes whatever the scene says, and the default solver.
 qpc_status qpc_trial_attempt(qpc_world *w, qpc_trial *t, qpc_error *err);
 qpc_status qpc_trial_attempt_cautiously(qpc_world *w, qpc_trial *t, bool gentle, qpc_error *err);
+/// Where pushing out does more than it may: again, pushing out by as much more slowly.
+qpc_status qpc_trial_attempt_slowly(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Bold, and patient: for a motion that gains energy and is not to be made in smaller parts.
 qpc_status qpc_trial_attempt_patiently(qpc_world *w, qpc_trial *t, qpc_error *err);
 /// Cautious, without corrections: where these do not settle, a small enough part of this motion gains nothing (T45).

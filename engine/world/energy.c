@@ -115,21 +115,20 @@ static void add_work(qpc_world *w, qpc_trial *t) {
                     v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), -lambda * c->weight[k], c->n));
             }
             if (opening > 0.0) t->work_pushed += lambda * opening;
+            if (lambda > 0.0) t->fastest_push = fmax(t->fastest_push, opening);
         } else if (qpc_row_limits_strain(rows->kind[i])) {
             int32_t s = rows->source[i], end[2] = {w->spring_node[s], qpc_springs_other(&w->springs, s)};
-            qpc_vec3 n;
-            qpc_spring_direction(w, s, w->x1, &n);
-            double sign = rows->kind[i] == QPC_ROW_STRAIN_MAX ? 1.0 : -1.0;
+            qpc_vec3 n = qpc_step_limit_direction(w, i); // of the row that was solved: the spring has turned since
             double opening = 0.0;
             for (int32_t a = 0; a < 2; a++) {
+                double side = a == 0 ? 1.0 : -1.0;
                 qpc_vec3 v = v3_add(v3_load(w->v + 3 * end[a]), v3_load(w->dv + 3 * end[a]));
-                opening += (a == 0 ? 1.0 : -1.0) * v3_dot(n, v);
+                opening += side * v3_dot(n, v);
                 int32_t p = w->pin_of[end[a]];
-                if (p >= 0)
-                    v3_store(w->reactions + 3 * p,
-                             v3_madd(v3_load(w->reactions + 3 * p), lambda * sign * (a == 0 ? 1.0 : -1.0), n));
+                if (p >= 0) v3_store(w->reactions + 3 * p, v3_madd(v3_load(w->reactions + 3 * p), lambda * side, n));
             }
-            if (sign * opening < 0.0) t->work_pushed += lambda * fabs(opening);
+            if (opening < 0.0) t->work_pushed += lambda * fabs(opening);
+            t->fastest_push = fmax(t->fastest_push, -opening);
         } else if (rows->kind[i] == QPC_ROW_JOINT)
             qpc_joints_add_work(w, t, i);
     }
@@ -164,7 +163,7 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     double *v1 = w->dv_best; // free for use between solves
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
     t->energy = qpc_world_energy(w, w->x1, v1, w->pose1, &t->kinetic, &t->potential, &t->elastic);
-    t->work = t->work_pushed = 0.0;
+    t->work = t->work_pushed = t->fastest_push = 0.0;
     for (int32_t k = 0; k < w->body_count && t->work_of != NULL; k++) t->work_of[k] = 0.0;
     add_work(w, t);
     double weight = 0.0, g = v3_norm(w->gravity);
@@ -190,6 +189,7 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     // unsolved QP answer for nothing. What is more than pushing out may do is a gain like any other.
     double pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work)), most = most_pushed(w, t);
     t->pushes = pushed > most;
+    t->overpush = t->pushes ? pushed / most : 1.0;
     t->work_pushed = fmin(pushed, most);
     t->energy_scale = t->energy_bound + fmax(w->work_most, fabs(w->work + t->work));
     t->excess = qpc_trial_measure_energy(w, t, t->energy);

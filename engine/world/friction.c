@@ -16,6 +16,7 @@ void qpc_rub_fini(qpc_rub *rub) {
     qpc_array_fini(&rub->u0);
     qpc_array_fini(&rub->beta);
     qpc_array_fini(&rub->tangent);
+    qpc_array_fini(&rub->lawless);
 }
 
 qpc_contact_law qpc_world_law(const qpc_world *w, const qpc_contact *c) {
@@ -135,7 +136,7 @@ static qpc_vec3 kept_impulse(const qpc_world *w, uint64_t key) {
     return low < w->kept.count && w->kept.data[low].key == key ? w->kept.data[low].impulse : v3(0.0, 0.0, 0.0);
 }
 
-qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc_error *err) {
+qpc_status qpc_step_make_friction(qpc_world *w, double h, const bool *left_out, qpc_friction *ret, qpc_error *err) {
     qpc_rub *rub = &w->rub;
     const qpc_rows *rows = &w->rows;
     int64_t most = rows->m;
@@ -150,7 +151,7 @@ qpc_status qpc_step_make_friction(qpc_world *w, double h, qpc_friction *ret, qpc
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %lld rows", (long long)most);
     rub->start.data[rub->start.count++] = 0;
     for (int32_t i = 0; i < rows->m; i++) {
-        if (rows->kind[i] != QPC_ROW_CONTACT) continue;
+        if (rows->kind[i] != QPC_ROW_CONTACT || (left_out != NULL && left_out[i])) continue;
         const qpc_contact *c = &w->held.data[rows->source[i]];
         double mu = qpc_world_law(w, c).friction;
         if (!(mu > 0.0)) continue;
@@ -198,7 +199,7 @@ qpc_status qpc_rub_complete(qpc_world *w, double h, qpc_error *err) {
     if (row == NULL || beta == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the friction of %d contacts", count);
     for (int32_t k = 0; k < count; k++) row[k] = rub->row.data[k];
     for (int32_t k = 0; k < 2 * count; k++) beta[k] = rub->beta.data[k];
-    qpc_status st = qpc_step_make_friction(w, h, &all, err);
+    qpc_status st = qpc_step_make_friction(w, h, NULL, &all, err);
     for (int32_t k = 0, old = 0; st == QPC_OK && k < rub->row.count; k++) { // both in the order of rows
         bool known = old < count && row[old] == rub->row.data[k];
         rub->beta.data[2 * k] = known ? beta[2 * old] : 0.0;

@@ -58,7 +58,7 @@ static uint64_t key_of(int32_t joint, int32_t row) { return UINT64_C(6) << 60 | 
 
 qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
-    double most = t->gentle ? 0.0 : w->solver.recovery_speed * t->h;
+    double most = t->gentle ? 0.0 : w->recovery * t->h;
     for (int32_t i = 0; i < w->joint_count; i++) {
         qpc_joint *joint = &w->joints[i];
         if (w->still[qpc_joints_body(w, i)] != 0) continue;
@@ -113,7 +113,9 @@ void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
             int32_t pin = node < w->free_count ? w->pin_of[node] : -1;
             if (pin >= 0) v3_store(w->reactions + 3 * pin, v3_madd(v3_load(w->reactions + 3 * pin), lambda * weight, a[p]));
         }
-    if (lambda * opening < 0.0) t->work_pushed -= lambda * opening;
+    if (!(lambda * opening < 0.0)) return;
+    t->work_pushed -= lambda * opening;
+    t->fastest_push = fmax(t->fastest_push, fabs(opening));
 }
 
 int32_t qpc_joints_rows(const qpc_world *w) {

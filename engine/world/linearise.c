@@ -180,7 +180,7 @@ double qpc_spring_direction(const qpc_world *w, int32_t spring, const double *x,
 static double most_recovered(const qpc_world *w, double h, int32_t spring) {
     const qpc_body *body = &w->bodies[qpc_world_body_of_spring(w, spring)];
     double in_line = body->mesh != NULL ? sqrt(body->stretch_count) : body->stretch_count;
-    return w->solver.recovery_speed * h / in_line;
+    return w->recovery * h / in_line;
 }
 
 /// The length that a limit asks for in a motion, along n. In a gentle one the present length will do.
@@ -263,7 +263,7 @@ qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
         double separation = depth < floor ? c->distance - floor : c->separation;
         qpc_status st = hold(w, c, err);
         if (st == QPC_OK)
-            st = qpc_rows_add_contact(&w->rows, &frame, c, separation, -w->solver.recovery_speed * h, w->held.count - 1, err);
+            st = qpc_rows_add_contact(&w->rows, &frame, c, separation, -w->recovery * h, w->held.count - 1, err);
         if (st != QPC_OK) return st;
     }
     return QPC_OK;
@@ -271,11 +271,20 @@ qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
 
 qpc_status qpc_step_add_impact_row(qpc_world *w, const qpc_trial *t, const qpc_contact *c, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
-    double floor = (c->flags & QPC_CONTACT_AT_START) != 0 ? -w->solver.recovery_speed * t->h : -HUGE_VAL;
+    double floor = (c->flags & QPC_CONTACT_AT_START) != 0 ? -w->recovery * t->h : -HUGE_VAL;
     if (t->gentle) floor = 0.0;
     qpc_status st = hold(w, c, err);
     if (st != QPC_OK) return st;
     return qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);
+}
+
+qpc_vec3 qpc_step_limit_direction(const qpc_world *w, int32_t row) {
+    const qpc_rows *rows = &w->rows;
+    int32_t node = w->spring_node[rows->source[row]];
+    double n[3] = {0.0, 0.0, 0.0};
+    for (int32_t k = rows->row_start[row]; k < rows->row_start[row + 1]; k++) // +-n at either free end
+        n[rows->column[k] % 3] = rows->column[k] / 3 == node ? rows->value[k] : -rows->value[k];
+    return v3_load(n);
 }
 
 bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest) {
@@ -287,11 +296,8 @@ bool qpc_step_drop_pushes(qpc_world *w, int32_t level, double *largest) {
             const qpc_contact *c = &w->held.data[rows->source[i]];
             for (int k = 0; k < QPC_CONTACT_NODES; k++) keep += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
         } else if (qpc_row_limits_strain(rows->kind[i]) && level == 2) {
-            double n[3] = {0.0, 0.0, 0.0}; // with the sign of the row
             int32_t node = w->spring_node[rows->source[i]], other = qpc_springs_other(&w->springs, rows->source[i]);
-            for (int32_t k = rows->row_start[i]; k < rows->row_start[i + 1]; k++) // +-n at either free end
-                n[rows->column[k] % 3] = rows->column[k] / 3 == node ? rows->value[k] : -rows->value[k];
-            for (int32_t a = 0; a < 3; a++) keep -= n[a] * (w->v_frame[3 * node + a] - w->v_frame[3 * other + a]);
+            keep = -v3_dot(qpc_step_limit_direction(w, i), v3_sub(v3_load(w->v_frame + 3 * node), v3_load(w->v_frame + 3 * other)));
         } else
             continue;
         if (!(rows->c[i] < keep)) continue;
@@ -396,7 +402,7 @@ qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err) {
 /// Rows of contacts by proximity at the start of the motion.
 qpc_status qpc_step_add_near_rows(qpc_world *w, const qpc_trial *t, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
-    double floor = t->gentle ? 0.0 : -w->solver.recovery_speed * t->h;
+    double floor = t->gentle ? 0.0 : -w->recovery * t->h;
     for (int32_t i = 0; i < w->near.count; i++) {
         const qpc_contact *c = &w->near.data[i];
         if (qpc_obstacle_responds(w, c)) continue;

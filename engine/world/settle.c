@@ -171,7 +171,7 @@ static qpc_status renew(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (st == QPC_OK) st = qpc_step_keep_warm(w, t->h, err);
     if (st == QPC_OK) st = qpc_step_renew_rows(w, t, err);
     bool rubs = w->rub.row.count > 0;
-    return st == QPC_OK && rubs ? qpc_step_make_friction(w, t->h, &unused, err) : st;
+    return st == QPC_OK && rubs ? qpc_step_make_friction(w, t->h, NULL, &unused, err) : st;
 }
 
 static qpc_status sweep_by_masses(qpc_world *w, qpc_error *err) {

@@ -188,39 +188,6 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
     return solve_under_friction(w, id, *qp, options, dv, report, ret_out, err);
 }
 
-/// Rows that contradict and cannot be told from a bold attempt's any more are relaxed: strain limits first (where they do not
-/// give way as springs, giveway.c), then contacts.
-static qpc_status relax(qpc_world *w, qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_solver_options *options, double *dv,
-                        qpc_solver_report *report, bool *ret_out, qpc_error *err) {
-    qpc_status st = QPC_OK;
-    // First nothing is pushed out any more: but for what is driven, standing still would do then.
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report->outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
-        if (!qpc_step_drop_pushes(w, level, &t->relaxation)) continue;
-        t->relaxed = true;
-        qpc_step_drop_friction(w); // rows that contradict know no law
-        st = solve_rows(w, id, qp, options, dv, report, ret_out, err);
-        note_budget(w, t);
-    }
-    for (int32_t level = 2; level >= 1 && st == QPC_OK && report->outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
-        double largest = 0.0;
-        if (++t->relaxations > MOST_RELAXATIONS || w->solver.budget > 0) { // passes that go on contradicting: acceptance decides; nor in bounded time
-            t->last_pass = true;
-            break;
-        }
-        st = qpc_relax_within(qp, level, RELAX_STEPS, options->beyond, &w->arena, w->rows.c, &largest, err);
-        if (st == QPC_ERR_STATE) { // these rows alone cannot give way
-            st = QPC_OK;
-            continue;
-        }
-        if (st != QPC_OK) break;
-        t->relaxed = true;
-        t->relaxation = fmax(t->relaxation, largest);
-        qpc_step_drop_friction(w);
-        st = solve_rows(w, id, qp, options, dv, report, ret_out, err);
-    }
-    return st;
-}
-
 static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc_solver_id id, const double *start) {
     qpc_solver_options options = qpc_solver_options_default();
     options.residual_tolerance = w->solver.tolerance * w->min_separation / t->h;
@@ -249,13 +216,6 @@ static qpc_status solve_positions(qpc_world *w, const qpc_trial *t, const qpc_fr
     if (st == QPC_OK) count_solve(w->report, report);
     w->rub.unmet = friction->count > 0 && report->outcome != QPC_OUTCOME_OPTIMAL; // unless the certificate finds that it is
     return st;
-}
-
-/// Whether a row asks for what no free node can give: between things that are driven.
-static bool asks_of_nobody(const qpc_qp *qp, double tolerance) {
-    for (int32_t i = 0; i < qp->m; i++)
-        if (qp->row_start[i] == qp->row_start[i + 1] && (qp->c[i] < -tolerance || (qp->equality[i] && qp->c[i] > tolerance))) return true;
-    return false;
 }
 
 /// The proof needs no strain limit, which would give way first.
@@ -316,6 +276,51 @@ static qpc_status solve_with(qpc_world *w, const qpc_trial *t, qpc_solver_id id,
     }
 }
 
+/// Whether a row asks for what no free node can give: between things that are driven.
+static bool asks_of_nobody(const qpc_qp *qp, double tolerance) {
+    for (int32_t i = 0; i < qp->m; i++)
+        if (qp->row_start[i] == qp->row_start[i + 1] && (qp->c[i] < -tolerance || (qp->equality[i] && qp->c[i] > tolerance))) return true;
+    return false;
+}
+
+/// Rows that gave way, with the friction of those that have nothing to do with it.
+static qpc_status solve_relaxed(qpc_world *w, const qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
+                                const qpc_solver_options *options, double *dv, qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    if (friction->count == 0) return solve_rows(w, id, qp, options, dv, report, ret_out, err);
+    return solve_with(w, t, id, qp, friction, options, dv, report, ret_out, err);
+}
+
+/// Rows that contradict and cannot be told from a bold attempt's any more are relaxed: strain limits first (where they do not
+/// give way as springs, giveway.c), then contacts.
+static qpc_status relax(qpc_world *w, qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
+                        const qpc_solver_options *options, double *dv, qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    qpc_status st = QPC_OK;
+    // First nothing is pushed out any more: but for what is driven, standing still would do then.
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report->outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
+        if (!qpc_step_drop_pushes(w, level, &t->relaxation)) continue;
+        t->relaxed = true;
+        st = solve_relaxed(w, t, id, qp, friction, options, dv, report, ret_out, err);
+        note_budget(w, t);
+    }
+    for (int32_t level = 2; level >= 1 && st == QPC_OK && report->outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted; level--) {
+        double largest = 0.0;
+        if (++t->relaxations > MOST_RELAXATIONS || w->solver.budget > 0) { // passes that go on contradicting: acceptance decides; nor in bounded time
+            t->last_pass = true;
+            break;
+        }
+        st = qpc_relax_within(qp, level, RELAX_STEPS, options->beyond, &w->arena, w->rows.c, &largest, err);
+        if (st == QPC_ERR_STATE) { // these rows alone cannot give way
+            st = QPC_OK;
+            continue;
+        }
+        if (st != QPC_OK) break;
+        t->relaxed = true;
+        t->relaxation = fmax(t->relaxation, largest);
+        st = solve_relaxed(w, t, id, qp, friction, options, dv, report, ret_out, err);
+    }
+    return st;
+}
+
 /// Solve the QP of the rows into dv (multipliers in rows.lambda), from a guess of it if start is not NULL. Rows that contradict end a bold
 /// attempt (t->contradiction), and a cautious one if limits may give way (t->giving); else they are relaxed.
 qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, double *dv, qpc_error *err) {
@@ -327,11 +332,12 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     qpc_friction friction = {0};
     w->rub.beta.count = w->rub.row.count = 0;
     w->rub.unmet = false;
-    // Rows that contradict know no law.
-    bool smooth = t->gentle || w->rub.contradicts || asks_of_nobody(&qp, options.residual_tolerance);
     bool out = qpc_step_budget_left(w) == 0;
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
-    qpc_status st = smooth ? QPC_OK : qpc_step_make_friction(w, t->h, &friction, err);
+    qpc_status st = qpc_step_ask_nobody(w, t, options.residual_tolerance, err);
+    bool nobody = asks_of_nobody(&qp, options.residual_tolerance), smooth = t->gentle || w->rub.contradicts || nobody;
+    // Rows that contradict know no law, nor do those of bodies that are joined to them.
+    if (st == QPC_OK && !t->gentle && !nobody) st = qpc_rub_make_lawful(w, t->h, &friction, err);
     if (st != QPC_OK) return st;
     bool projects = w->solver.position_based && !t->gentle; // the last attempt is not for comparing solvers
     if (!out && projects)
@@ -339,7 +345,7 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
     else if (!out)
         st = solve_with(w, t, id, &qp, &friction, &options, dv, &report, &out, err);
     if (st == QPC_OK && out) st = take_as_it_is(w, dv, &report, err);
-    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) w->rub.contradicts = true;
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE) st = qpc_rub_find_contradiction(w, &report, err);
     note_budget(w, t);
     if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && (t->cautious || t->exhausted))
         st = qpc_step_keep_conflict(w, &report, err);
@@ -349,7 +355,7 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
         t->contradiction = !t->cautious || t->pressed || t->giving;
     }
     if (st == QPC_OK && t->contradiction) {
-        if (t->pressed || t->giving) w->rub.contradicts = false; // what comes next is a problem without that contradiction
+        if (t->pressed || t->giving) qpc_rub_forget_contradiction(&w->rub); // what comes next is a problem without it
         qpc_arena_rewind(&w->arena, mark);
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;
@@ -362,7 +368,13 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
         qpc_lap(&since, &w->report->ns_solve);
         return QPC_OK;
     }
-    if (st == QPC_OK) st = relax(w, t, id, &qp, &options, dv, &report, &out, err);
+    if (st == QPC_OK && report.outcome == QPC_OUTCOME_INFEASIBLE && !t->exhausted) {
+        smooth = true;
+        friction = (qpc_friction){0};
+        if (!t->gentle && !projects) st = qpc_rub_make_lawful(w, t->h, &friction, err);
+        if (friction.count == 0) qpc_step_drop_friction(w);
+        if (st == QPC_OK) st = relax(w, t, id, &qp, &friction, &options, dv, &report, &out, err);
+    }
     if (st == QPC_OK && !projects) st = qpc_pressure_balance(w, dv, err);
     qpc_arena_rewind(&w->arena, mark);
     if (st == QPC_ERR_NUMERIC) {

@@ -82,7 +82,8 @@ typedef struct qpc_rub {
     QPC_ARRAY(qpc_vec3) tangent; // two a contact
     double natural, defect;      // of the last solve, by the certificate: m/s; over S^2
     int32_t sticking, sliding;
-    bool contradicts;            // rows of this step did
+    bool contradicts;            // rows of this step did,
+    QPC_ARRAY(bool) lawless;     // (bodies) and these were in it
     int32_t missed;              // solves of this step that did not reach their tolerance
     bool unmet;                  // the last solve did not, or had to leave friction out
 } qpc_rub;
@@ -105,6 +106,7 @@ struct qpc_world {
     qpc_vec3 gravity;
     qpc_integrator integrator;
     qpc_solver_def solver;
+    double recovery; // m/s, at which the present attempt pushes out: recovery_speed, or less where that does too much
     qpc_world_env env;
     qpc_body *bodies;
     int32_t body_count;
