@@ -69,6 +69,7 @@ typedef struct qpc_trial {
     int32_t newton, passes;
     int32_t held_back;              // driven bodies and pins that are not let go all of their way
     double *work_of;                // (bodies) part of work that goes into each; NULL: nobody asks
+    double apart;                   // m, that joints are left open by beyond what may be: smaller steps may do better
     double relaxation;
     double given;                   // by limits that give way, m/s
     int32_t relaxations;            // rows relaxed so often

@@ -3,7 +3,11 @@
 /// Runs on the worker in the world; no memory is taken but for rows.
 #include "engine/world/joints.h"
 
+#include <string.h>
+
 static const double OPEN = 1e-5; // of the smallest separation: gaps that the Newton iteration leaves
+static const double APART = 1e-2; // of that: gaps that a motion among contacts may leave
+static const double STIFF = 0.05; // of a body's least moment of inertia: curvature that Newton goes without
 
 qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x) {
     const qpc_row_point *p = &joint->point[point];
@@ -84,20 +88,97 @@ qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *e
     return QPC_OK;
 }
 
-bool qpc_joints_open(const qpc_world *w, const qpc_trial *t) {
-    if (t->relaxed) return false; // its rows mean something else by now
+/// The largest gap of rows beyond what they aim at, m.
+static double most_left(const qpc_world *w) {
+    double most = 0.0;
     for (int32_t i = 0; i < w->joint_count; i++) {
         const qpc_joint *joint = &w->joints[i];
         for (int32_t k = 0; k < joint->rows && w->still[qpc_joints_body(w, i)] == 0; k++) {
             double left = value_at(joint, k, w->x1) - joint->aim[k];
             if (joint->kind != QPC_JOINT_TENDON || joint->equal) left = fabs(left);
-            if (left > OPEN * w->min_separation) return true;
+            most = fmax(most, left);
         }
     }
-    return false;
+    return most;
+}
+
+bool qpc_joints_open(const qpc_world *w, const qpc_trial *t) {
+    // Relaxed rows mean something else by now.
+    return !t->relaxed && w->joint_count > 0 && most_left(w) > OPEN * w->min_separation;
+}
+
+double qpc_joints_apart(const qpc_world *w, const qpc_trial *t) {
+    if (t->relaxed || w->joint_count == 0) return 0.0;
+    double left = most_left(w);
+    bool alone = w->rows.m == qpc_joints_rows(w);
+    return left > (alone ? OPEN : APART) * w->min_separation ? left : 0.0;
 }
 
 static int32_t row_of(const qpc_world *w, int32_t row) { return (int32_t)(w->rows.key[row] & 0xff); }
+
+/// The part of a symmetric matrix that is positive semidefinite.
+static qpc_mat3 positive_part(const qpc_mat3 *s) {
+    double moment[3], axes[4];
+    qpc_principal_axes(s, moment, axes);
+    const qpc_vec3 q = v3(axes[1], axes[2], axes[3]), unit[3] = {{1.0, 0.0, 0.0}, {0.0, 1.0, 0.0}, {0.0, 0.0, 1.0}};
+    qpc_mat3 sum = {{0.0}};
+    for (int32_t i = 0; i < 3; i++) {
+        if (!(moment[i] > 0.0)) continue;
+        qpc_vec3 t = v3_scale(2.0, v3_cross(q, unit[i])), e = v3_add(v3_madd(unit[i], axes[0], t), v3_cross(q, t));
+        const double c[3] = {e.x, e.y, e.z};
+        for (int32_t a = 0; a < 9; a++) sum.m[a] += moment[i] * c[a / 3] * c[a % 3];
+    }
+    return sum;
+}
+
+/// Adds h/2 ((r g' + g r')/2 - (r.g) I).
+static void add_curvature(qpc_mat3 *S, double h, qpc_vec3 r, qpc_vec3 g) {
+    const double a[3] = {r.x, r.y, r.z}, b[3] = {g.x, g.y, g.z};
+    double along = v3_dot(r, g);
+    for (int32_t k = 0; k < 9; k++)
+        S->m[k] += 0.5 * h * (0.5 * (a[k / 3] * b[k % 3] + b[k / 3] * a[k % 3]) - (k % 4 == 0 ? along : 0.0));
+}
+
+/// Of the rows of the last QP, by rigid body.
+static void sum_curvature(const qpc_world *w, double h, qpc_mat3 *S) {
+    for (int32_t row = 0; row < w->rows.m; row++) {
+        if (w->rows.kind[row] != QPC_ROW_JOINT) continue;
+        const qpc_joint *joint = &w->joints[w->rows.source[row]];
+        const qpc_vec3 *along = joint->along + row_of(w, row) * joint->count;
+        for (int32_t p = 0; p < joint->count; p++) {
+            int32_t rigid = joint->body[p] >= 0 ? w->bodies[joint->body[p]].rigid : -1;
+            if (rigid < 0) continue;
+            qpc_vec3 arm = v3_sub(qpc_joint_place(joint, p, w->x1), w->pose1[rigid].x);
+            add_curvature(&S[rigid], h, arm, v3_scale(w->rows.lambda[row], along[p]));
+        }
+    }
+}
+
+qpc_status qpc_joints_stiffen(qpc_world *w, double h, bool *ret_any, qpc_error *err) {
+    *ret_any = false;
+    if (w->joint_count == 0 || w->rigid_count == 0) return QPC_OK;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_mat3 *S = qpc_arena_array(&w->arena, (size_t)w->rigid_count, sizeof *S);
+    if (S == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the curvature of %d joints", w->joint_count);
+    memset(S, 0, (size_t)w->rigid_count * sizeof *S);
+    sum_curvature(w, h, S);
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const qpc_rigid_part *part = &w->rigids[i];
+        const double *moment = part->inertia.moment;
+        if (w->still[part->body] != 0) continue;
+        qpc_mat3 add = positive_part(&S[i]);
+        if (!(add.m[0] + add.m[4] + add.m[8] > STIFF * fmin(moment[0], fmin(moment[1], moment[2])))) continue;
+        *ret_any = true;
+        double *b = w->b + part->dof + 3;
+        for (int32_t a = 0; a < 3; a++)
+            for (int32_t c = 0; c < 3; c++) {
+                if (c <= a) *qpc_linsys_entry(&w->sys, part->dof + 3 + a, part->dof + 3 + c) += add.m[3 * a + c];
+                b[a] += add.m[3 * a + c] * w->dv[part->dof + 3 + c];
+            }
+    }
+    qpc_arena_rewind(&w->arena, mark);
+    return QPC_OK;
+}
 
 void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
     int32_t source = w->rows.source[row];
