@@ -7,6 +7,7 @@
 
 static const double OPEN = 1e-5; // of the smallest separation: gaps that the Newton iteration leaves
 static const double APART = 1e-2; // of that: gaps that a motion among contacts may leave
+static const double NEAR_END = 2.0; // of the least length of a tendon's part: below that it has a row
 static const double STIFF = 0.05; // of a body's least moment of inertia: curvature that Newton goes without
 
 qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x) {
@@ -53,12 +54,49 @@ static qpc_vec3 direction(const qpc_joint *joint, int32_t k, const double *x) {
 
 /// Value of the function of row k at x, m, in the direction that the row was made in last.
 static double value_at(const qpc_joint *joint, int32_t k, const double *x) {
-    if (joint->kind == QPC_JOINT_TENDON) return length_at(joint, x) - joint->length;
+    if (joint->kind == QPC_JOINT_TENDON && k == 0) return length_at(joint, x) - joint->length;
+    if (joint->kind == QPC_JOINT_TENDON) return joint->least[k - 1] + v3_dot(joint->along[k * joint->count + k - 1], between(joint, k - 1, x));
     int32_t first = k < 3 ? 0 : 2;
     return v3_dot(joint->along[k * joint->count + first], between(joint, first, x));
 }
 
 static uint64_t key_of(int32_t joint, int32_t row) { return UINT64_C(6) << 60 | (uint64_t)(uint32_t)joint << 8 | (uint64_t)(uint32_t)row; }
+
+/// Rows of a tendon after the first: that a part keeps a length.
+static bool is_stop(const qpc_joint *joint, int32_t k) { return joint->kind == QPC_JOINT_TENDON && k > 0; }
+
+static bool is_equality(const qpc_joint *joint) { return joint->kind != QPC_JOINT_TENDON || joint->equal; }
+
+/// That part of a tendon is at its least length, or would be at the end, and the tendon is not slack.
+static bool nears_stop(const qpc_world *w, const qpc_joint *joint, int32_t part, const double *end, qpc_vec3 *ret_n) {
+    double near = NEAR_END * joint->least[part];
+    qpc_vec3 d = between(joint, part, w->x);
+    double length = v3_norm(d);
+    if (!(near > 0.0) || !(length > 0.0)) return false;
+    *ret_n = v3_scale(1.0 / length, d);
+    if (!(fmin(length, v3_dot(*ret_n, between(joint, part, end))) < near)) return false;
+    return fmax(length_at(joint, w->x), length_at(joint, end)) > joint->length - near;
+}
+
+/// Gradients of row k, of the function itself at the end or between both ends. False: there is no such row now.
+static bool make_gradient(const qpc_world *w, const qpc_joint *joint, int32_t k, const double *end, qpc_vec3 *a) {
+    if (joint->kind == QPC_JOINT_TENDON && k == 0) {
+        tendon_gradient(joint, w->x, end, a);
+        return true;
+    }
+    for (int32_t p = 0; p < joint->count; p++) a[p] = v3(0.0, 0.0, 0.0);
+    if (joint->kind != QPC_JOINT_TENDON) {
+        int32_t first = k < 3 ? 0 : 2;
+        a[first] = direction(joint, k, end);
+        a[first + 1] = v3_neg(a[first]);
+        return true;
+    }
+    qpc_vec3 n;
+    if (!nears_stop(w, joint, k - 1, end, &n)) return false;
+    a[k - 1] = v3_neg(n);
+    a[k] = n;
+    return true;
+}
 
 qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
@@ -66,22 +104,15 @@ qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *e
     for (int32_t i = 0; i < w->joint_count; i++) {
         qpc_joint *joint = &w->joints[i];
         if (w->still[qpc_joints_body(w, i)] != 0) continue;
-        bool tendon = joint->kind == QPC_JOINT_TENDON;
         for (int32_t k = 0; k < joint->rows; k++) {
             qpc_vec3 *a = joint->along + k * joint->count;
-            if (tendon)
-                tendon_gradient(joint, w->x, end, a);
-            else {
-                for (int32_t p = 0; p < joint->count; p++) a[p] = v3(0.0, 0.0, 0.0);
-                int32_t first = k < 3 ? 0 : 2;
-                a[first] = direction(joint, k, end);
-                a[first + 1] = v3_neg(a[first]);
-            }
+            bool equality = is_equality(joint) && !is_stop(joint, k);
+            joint->aim[k] = HUGE_VAL;
+            if (!make_gradient(w, joint, k, end, a)) continue;
             double gap = value_at(joint, k, w->x), closed = fmin(gap, most);
-            if (!tendon || joint->equal) closed = fmax(closed, -most);
+            if (equality) closed = fmax(closed, -most);
             joint->aim[k] = gap - closed;
-            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, closed, !tendon || joint->equal,
-                                               key_of(i, k), i, err);
+            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, closed, equality, key_of(i, k), i, err);
             if (st != QPC_OK) return st;
         }
     }
@@ -95,7 +126,7 @@ static double most_left(const qpc_world *w) {
         const qpc_joint *joint = &w->joints[i];
         for (int32_t k = 0; k < joint->rows && w->still[qpc_joints_body(w, i)] == 0; k++) {
             double left = value_at(joint, k, w->x1) - joint->aim[k];
-            if (joint->kind != QPC_JOINT_TENDON || joint->equal) left = fabs(left);
+            if (is_equality(joint) && !is_stop(joint, k)) left = fabs(left);
             most = fmax(most, left);
         }
     }
@@ -199,8 +230,7 @@ void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
 
 int32_t qpc_joints_rows(const qpc_world *w) {
     int32_t count = 0;
-    for (int32_t i = 0; i < w->joint_count; i++)
-        if (w->still[qpc_joints_body(w, i)] == 0) count += w->joints[i].rows;
+    for (int32_t r = 0; r < w->rows.m; r++) count += w->rows.kind[r] == QPC_ROW_JOINT;
     return count;
 }
 
@@ -222,12 +252,13 @@ void qpc_joints_publish(qpc_world *w, double h) {
         if (w->rows.kind[r] != QPC_ROW_JOINT) continue;
         const qpc_joint *joint = &w->joints[w->rows.source[r]];
         qpc_joint_info *out = &w->joint_info[w->rows.source[r]];
-        int32_t k = row_of(w, r), at = k < 3 ? 0 : 2;
+        int32_t k = row_of(w, r), at = k < 3 || joint->kind == QPC_JOINT_TENDON ? 0 : 2;
         qpc_vec3 force = v3_scale(-w->rows.lambda[r] / h, joint->along[k * joint->count + at]);
         qpc_vec3 arm = v3_sub(qpc_joint_place(joint, at, w->x), qpc_joint_place(joint, 0, w->x));
         v3_store(out->force, v3_add(v3_load(out->force), force));
         v3_store(out->torque, v3_add(v3_load(out->torque), v3_cross(arm, force)));
-        out->tension = joint->kind == QPC_JOINT_TENDON ? w->rows.lambda[r] / h : v3_norm(v3_load(out->force));
+        if (joint->kind != QPC_JOINT_TENDON) out->tension = v3_norm(v3_load(out->force));
+        else if (k == 0) out->tension = w->rows.lambda[r] / h;
     }
 }
 

@@ -11,7 +11,8 @@ enum { QPC_JOINT_MOST_ROWS = 5 };
 
 typedef struct qpc_joint {
     qpc_joint_kind kind;
-    int32_t count, rows;   // points: two that are one; a hinge: two more on its axis, across which those are one; tendon: in its order
+    int32_t count, rows;   // points: two that are one; a hinge: two more on its axis, across which those are one; tendon: in its order.
+                           // Rows of a tendon: its length, then one for each part, made where it is short
     qpc_row_point *point;  // (count)
     int32_t *body;         // (count) that the point is of, -1: of none that can move
     int32_t *named;        // (count) the same, but also static ones
@@ -19,6 +20,7 @@ typedef struct qpc_joint {
     qpc_vec3 *along;       // (rows x count) gradients of the rows as they were made last
     double *aim;           // (rows) what is left of the gap at the end of the motion, m
     double length;         // tendon, m
+    double *least;         // (count) of a tendon's parts, m: where its points stop at each other; 0: nothing does (TJ15)
     bool equal;
 } qpc_joint;
 
