@@ -500,7 +500,7 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (t->contradiction) return QPC_OK;
     t->doubtful = qpc_trial_gains(w, t) && (t->limited || t->relaxed);
     t->given = qpc_step_given(w, t->h);
-    t->apart = qpc_joints_apart(w, t);
+    t->apart = qpc_joints_apart(w, t, &t->apart_joint);
     st = accept(w, t, clean, err);
     return st == QPC_OK ? test_swerve(w, t, clean, err) : st;
 }

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-static const double OPEN = 1e-5; // of the smallest separation: gaps that the Newton iteration leaves
-static const double APART = 1e-2; // of that: gaps that a motion among contacts may leave
+static const double OPEN = 1e-5;    // of the smallest separation: gaps that the Newton iteration leaves
+static const double APART = 1e-2;   // of that: gaps that a motion among contacts may leave, or one that is not corrected
 static const double NEAR_END = 2.0; // of the least length of a tendon's part: below that it has a row
-static const double STIFF = 0.05; // of a body's least moment of inertia: curvature that Newton goes without
+static const double STIFF = 0.2;    // of a body's least moment of inertia: curvature that Newton goes without
 
 qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x) {
     const qpc_row_point *p = &joint->point[point];
@@ -60,7 +60,7 @@ static double value_at(const qpc_joint *joint, int32_t k, const double *x) {
     return v3_dot(joint->along[k * joint->count + first], between(joint, first, x));
 }
 
-static uint64_t key_of(int32_t joint, int32_t row) { return UINT64_C(6) << 60 | (uint64_t)(uint32_t)joint << 8 | (uint64_t)(uint32_t)row; }
+uint64_t qpc_joints_key(int32_t joint, int32_t row) { return UINT64_C(6) << 60 | (uint64_t)(uint32_t)joint << 8 | (uint64_t)(uint32_t)row; }
 
 /// Rows of a tendon after the first: that a part keeps a length.
 static bool is_stop(const qpc_joint *joint, int32_t k) { return joint->kind == QPC_JOINT_TENDON && k > 0; }
@@ -112,36 +112,40 @@ qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *e
             double gap = value_at(joint, k, w->x), closed = fmin(gap, most);
             if (equality) closed = fmax(closed, -most);
             joint->aim[k] = gap - closed;
-            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, closed, equality, key_of(i, k), i, err);
+            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, closed, equality, qpc_joints_key(i, k), i, err);
             if (st != QPC_OK) return st;
         }
     }
     return QPC_OK;
 }
 
-/// The largest gap of rows beyond what they aim at, m.
-static double most_left(const qpc_world *w) {
+/// The largest gap of rows beyond what they aim at, m; *ret_joint: whose.
+static double most_left(const qpc_world *w, int32_t *ret_joint) {
     double most = 0.0;
+    *ret_joint = -1;
     for (int32_t i = 0; i < w->joint_count; i++) {
         const qpc_joint *joint = &w->joints[i];
         for (int32_t k = 0; k < joint->rows && w->still[qpc_joints_body(w, i)] == 0; k++) {
             double left = value_at(joint, k, w->x1) - joint->aim[k];
             if (is_equality(joint) && !is_stop(joint, k)) left = fabs(left);
-            most = fmax(most, left);
+            if (!(left > most)) continue;
+            most = left;
+            *ret_joint = i;
         }
     }
     return most;
 }
 
 bool qpc_joints_open(const qpc_world *w, const qpc_trial *t) {
+    int32_t joint;
     // Relaxed rows mean something else by now.
-    return !t->relaxed && w->joint_count > 0 && most_left(w) > OPEN * w->min_separation;
+    return !t->relaxed && w->joint_count > 0 && most_left(w, &joint) > OPEN * w->min_separation;
 }
 
-double qpc_joints_apart(const qpc_world *w, const qpc_trial *t) {
+double qpc_joints_apart(const qpc_world *w, const qpc_trial *t, int32_t *ret_joint) {
     if (t->relaxed || w->joint_count == 0) return 0.0;
-    double left = most_left(w);
-    bool alone = w->rows.m == qpc_joints_rows(w);
+    double left = most_left(w, ret_joint);
+    bool alone = t->newton > 0 && qpc_is_implicit(w) && w->rows.m == qpc_joints_rows(w); // rows that were made anew
     return left > (alone ? OPEN : APART) * w->min_separation ? left : 0.0;
 }
 

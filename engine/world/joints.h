@@ -42,12 +42,14 @@ bool qpc_joints_join(const qpc_world *w, int32_t body, int32_t other);
 // ---- joints.c ----
 /// The place of a point, with nodes at x.
 qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x);
+/// Key of a row.
+uint64_t qpc_joints_key(int32_t joint, int32_t row);
 /// Rows of all joints for the motion on trial, linearised between x and `end` (TJ1, TJ2, TJ4).
 qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err);
 /// The motion on trial leaves a joint further open than its rows mean to: they are to be made anew.
 bool qpc_joints_open(const qpc_world *w, const qpc_trial *t);
-/// The largest gap that the motion on trial leaves beyond what its rows aim at, m, where that is more than it may be; else 0.
-double qpc_joints_apart(const qpc_world *w, const qpc_trial *t);
+/// The largest gap that the motion on trial leaves beyond what its rows aim at, m, where that is more than it may be, and whose it is; else 0.
+double qpc_joints_apart(const qpc_world *w, const qpc_trial *t, int32_t *ret_joint);
 /// The curvature of the joints' rows under the multipliers of the last QP into K, and into b what it makes of w->dv, the iterate (TJ14):
 /// for bodies that it is not small for. *ret_any: there are some.
 qpc_status qpc_joints_stiffen(qpc_world *w, double h, bool *ret_any, qpc_error *err);

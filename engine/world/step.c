@@ -309,6 +309,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     if (nearer) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
     if (t->relaxed || t->given > 0.0 || t->apart > 0.0) worsen(r, QPC_STEP_RELAXED);
+    if (st == QPC_OK && t->apart > 0.0) st = qpc_step_keep_open(w, t->apart_joint, err);
     if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);
     if (gap < w->solver.reach) r->min_gap = fmin(r->min_gap, gap);
     return st;
