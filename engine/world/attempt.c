@@ -18,6 +18,7 @@
 static const double NEWTON_TOLERANCE = 1e-2; // of (smallest separation) / h; see docs/architecture.md
 static const double ROUND_TOLERANCE = 0.1;   // of that, where something may rub on what is round (T50)
 static const double FREE_TOLERANCE = 1e-4;   // of that, where the answer is to be of second order
+static const double STIFF_TOLERANCE = 1e-5;  // of (smallest separation) / h, where K has the curvature of joints
 static const double SETTLING = 0.7;          // changes of dv that fall faster are left alone
 static const double CHORD = 0.25;            // of the first change, the most that K of the prediction may leave to the second,
 static const double CHORD_FINE = 0.05;       // unless that is so small a part of the tolerance
@@ -219,13 +220,15 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
     bool tight = t->newton > 0 || corrections(w, t) == 0 || t->exhausted || t->settled; // the answer at hand
     if (t->settled && !again) return QPC_OK;
     // Of tetrahedra alone K of the prediction serves once more, and as a rule that is the answer.
-    bool chord = t->newton == 0 && !t->cautious && qpc_step_may_keep_matrix(w), astray = false;
-    while (t->newton < corrections(w, t) && (change > tolerance || astray || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
+    bool chord = t->newton == 0 && !t->cautious && qpc_step_may_keep_matrix(w), astray = false, stiff = false;
+    double settled = STIFF_TOLERANCE * w->min_separation / t->h;
+    while (t->newton < corrections(w, t) && (change > (stiff ? settled : tolerance) || astray || qpc_joints_open(w, t)) && !t->contradiction && !t->last_pass) {
         double before = chord ? size_of(w->dv, 3 * w->free_count) : 0.0;
         t->newton++;
         qpc_status st = t->cautious ? QPC_OK : detect_near(w, w->x1, &w->probe, err);
         if (st == QPC_OK && chord) qpc_step_assemble_forces(w, t->h, w->x1, w->dv);
         else if (st == QPC_OK) qpc_step_assemble(w, t->h, w->x1, w->dv, 1.0);
+        if (st == QPC_OK) st = qpc_joints_stiffen(w, t->h, &stiff, err);
         if (st == QPC_OK) st = make_rows(w, t, w->x1, err);
         t->loose = qpc_has_cloth(w) && !chord;
         if (st == QPC_OK) st = qpc_step_solve(w, t, w->dv, w->dv_try, err);
@@ -499,6 +502,7 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (t->contradiction) return QPC_OK;
     t->doubtful = qpc_trial_gains(w, t) && (t->limited || t->relaxed);
     t->given = qpc_step_given(w, t->h);
+    t->apart = qpc_joints_apart(w, t, &t->apart_joint);
     st = accept(w, t, clean, err);
     return st == QPC_OK ? test_swerve(w, t, clean, err) : st;
 }

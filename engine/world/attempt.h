@@ -71,6 +71,8 @@ typedef struct qpc_trial {
     int32_t newton, passes;
     int32_t held_back;              // driven bodies and pins that are not let go all of their way
     double *work_of;                // (bodies) part of work that goes into each; NULL: nobody asks
+    double apart;                   // m, that joints are left open by beyond what may be: smaller steps may do better
+    int32_t apart_joint;            // the one that is most
     double relaxation;
     double given;                   // by limits that give way, m/s
     double unmeetable;              // that rows between known nodes ask for, m/s: nobody's answer, and nothing else is relaxed for it
@@ -177,6 +179,8 @@ qpc_status qpc_rub_make_lawful(qpc_world *w, double h, qpc_friction *ret, qpc_er
 qpc_status qpc_step_keep_friction(qpc_world *w, qpc_error *err);
 /// The proof in the report that rows of w->rows contradict, for readers (conflict.c).
 qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report, qpc_error *err);
+/// A joint that a motion leaves open, if nothing is named yet.
+qpc_status qpc_step_keep_open(qpc_world *w, int32_t joint, qpc_error *err);
 /// Springs past limits that gave way, if there is no proof in this step.
 qpc_status qpc_step_keep_given(qpc_world *w, qpc_error *err);
 /// Key of the row of a spring's limit.

@@ -10,6 +10,12 @@ static void spring_of(const qpc_world *w, int32_t spring, qpc_conflict_info *ret
     ret->feature[0] = spring - w->bodies[ret->body[0]].first_spring;
 }
 
+static void joint_of(const qpc_world *w, int32_t joint, qpc_conflict_info *ret) {
+    ret->kind = QPC_CONFLICT_JOINT;
+    ret->body[0] = qpc_joints_body(w, joint);
+    ret->feature[0] = w->joint_info[joint].constraint;
+}
+
 static bool same(const qpc_conflict_info *a, const qpc_conflict_info *b) {
     return a->kind == b->kind && a->key == b->key && a->body[0] == b->body[0] && a->body[1] == b->body[1] &&
            a->feature[0] == b->feature[0] && a->feature[1] == b->feature[1];
@@ -29,6 +35,16 @@ static qpc_status reserve(qpc_world *w, int32_t count, qpc_error *err) {
     if (grown == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d rows that contradict", count);
     w->conflict_info = grown;
     w->conflict_info_capacity = count;
+    return QPC_OK;
+}
+
+qpc_status qpc_step_keep_open(qpc_world *w, int32_t joint, qpc_error *err) {
+    if (w->conflict_info_count > 0) return QPC_OK;
+    qpc_status st = reserve(w, 1, err);
+    if (st != QPC_OK) return st;
+    w->conflict_info[0] = (qpc_conflict_info){.body = {-1, -1}, .feature = {-1, -1}, .key = qpc_joints_key(joint, 0)};
+    joint_of(w, joint, &w->conflict_info[0]);
+    w->report->conflicts = w->conflict_info_count = 1;
     return QPC_OK;
 }
 
@@ -67,11 +83,9 @@ qpc_status qpc_step_keep_conflict(qpc_world *w, const qpc_solver_report *report,
             out->kind = c->kind == QPC_CONTACT_EE ? QPC_CONFLICT_EDGE_EDGE : QPC_CONFLICT_VERTEX_TRIANGLE;
             memcpy(out->body, c->surface, sizeof out->body);
             memcpy(out->feature, c->feature, sizeof out->feature);
-        } else if (w->rows.kind[row] == QPC_ROW_JOINT) {
-            out->kind = QPC_CONFLICT_JOINT;
-            out->body[0] = qpc_joints_body(w, source);
-            out->feature[0] = w->joint_info[source].constraint;
-        } else {
+        } else if (w->rows.kind[row] == QPC_ROW_JOINT)
+            joint_of(w, source, out);
+        else {
             out->kind = w->rows.kind[row] == QPC_ROW_STRAIN_MAX ? QPC_CONFLICT_STRAIN_MAX : QPC_CONFLICT_STRAIN_MIN;
             spring_of(w, source, out);
         }

@@ -3,7 +3,12 @@
 /// Runs on the worker in the world; no memory is taken but for rows.
 #include "engine/world/joints.h"
 
-static const double OPEN = 1e-5; // of the smallest separation: gaps that the Newton iteration leaves
+#include <string.h>
+
+static const double OPEN = 1e-5;    // of the smallest separation: gaps that the Newton iteration leaves
+static const double APART = 1e-2;   // of that: gaps that a motion among contacts may leave, or one that is not corrected
+static const double NEAR_END = 2.0; // of the least length of a tendon's part: below that it has a row
+static const double STIFF = 0.2;    // of a body's least moment of inertia: curvature that Newton goes without
 
 qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x) {
     const qpc_row_point *p = &joint->point[point];
@@ -49,12 +54,49 @@ static qpc_vec3 direction(const qpc_joint *joint, int32_t k, const double *x) {
 
 /// Value of the function of row k at x, m, in the direction that the row was made in last.
 static double value_at(const qpc_joint *joint, int32_t k, const double *x) {
-    if (joint->kind == QPC_JOINT_TENDON) return length_at(joint, x) - joint->length;
+    if (joint->kind == QPC_JOINT_TENDON && k == 0) return length_at(joint, x) - joint->length;
+    if (joint->kind == QPC_JOINT_TENDON) return joint->least[k - 1] + v3_dot(joint->along[k * joint->count + k - 1], between(joint, k - 1, x));
     int32_t first = k < 3 ? 0 : 2;
     return v3_dot(joint->along[k * joint->count + first], between(joint, first, x));
 }
 
-static uint64_t key_of(int32_t joint, int32_t row) { return UINT64_C(6) << 60 | (uint64_t)(uint32_t)joint << 8 | (uint64_t)(uint32_t)row; }
+uint64_t qpc_joints_key(int32_t joint, int32_t row) { return UINT64_C(6) << 60 | (uint64_t)(uint32_t)joint << 8 | (uint64_t)(uint32_t)row; }
+
+/// Rows of a tendon after the first: that a part keeps a length.
+static bool is_stop(const qpc_joint *joint, int32_t k) { return joint->kind == QPC_JOINT_TENDON && k > 0; }
+
+static bool is_equality(const qpc_joint *joint) { return joint->kind != QPC_JOINT_TENDON || joint->equal; }
+
+/// That part of a tendon is at its least length, or would be at the end, and the tendon is not slack.
+static bool nears_stop(const qpc_world *w, const qpc_joint *joint, int32_t part, const double *end, qpc_vec3 *ret_n) {
+    double near = NEAR_END * joint->least[part];
+    qpc_vec3 d = between(joint, part, w->x);
+    double length = v3_norm(d);
+    if (!(near > 0.0) || !(length > 0.0)) return false;
+    *ret_n = v3_scale(1.0 / length, d);
+    if (!(fmin(length, v3_dot(*ret_n, between(joint, part, end))) < near)) return false;
+    return fmax(length_at(joint, w->x), length_at(joint, end)) > joint->length - near;
+}
+
+/// Gradients of row k, of the function itself at the end or between both ends. False: there is no such row now.
+static bool make_gradient(const qpc_world *w, const qpc_joint *joint, int32_t k, const double *end, qpc_vec3 *a) {
+    if (joint->kind == QPC_JOINT_TENDON && k == 0) {
+        tendon_gradient(joint, w->x, end, a);
+        return true;
+    }
+    for (int32_t p = 0; p < joint->count; p++) a[p] = v3(0.0, 0.0, 0.0);
+    if (joint->kind != QPC_JOINT_TENDON) {
+        int32_t first = k < 3 ? 0 : 2;
+        a[first] = direction(joint, k, end);
+        a[first + 1] = v3_neg(a[first]);
+        return true;
+    }
+    qpc_vec3 n;
+    if (!nears_stop(w, joint, k - 1, end, &n)) return false;
+    a[k - 1] = v3_neg(n);
+    a[k] = n;
+    return true;
+}
 
 qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
@@ -62,42 +104,116 @@ qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *e
     for (int32_t i = 0; i < w->joint_count; i++) {
         qpc_joint *joint = &w->joints[i];
         if (w->still[qpc_joints_body(w, i)] != 0) continue;
-        bool tendon = joint->kind == QPC_JOINT_TENDON;
         for (int32_t k = 0; k < joint->rows; k++) {
             qpc_vec3 *a = joint->along + k * joint->count;
-            if (tendon)
-                tendon_gradient(joint, w->x, end, a);
-            else {
-                for (int32_t p = 0; p < joint->count; p++) a[p] = v3(0.0, 0.0, 0.0);
-                int32_t first = k < 3 ? 0 : 2;
-                a[first] = direction(joint, k, end);
-                a[first + 1] = v3_neg(a[first]);
-            }
+            bool equality = is_equality(joint) && !is_stop(joint, k);
+            joint->aim[k] = HUGE_VAL;
+            if (!make_gradient(w, joint, k, end, a)) continue;
             double gap = value_at(joint, k, w->x), closed = fmin(gap, most);
-            if (!tendon || joint->equal) closed = fmax(closed, -most);
+            if (equality) closed = fmax(closed, -most);
             joint->aim[k] = gap - closed;
-            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, closed, !tendon || joint->equal,
-                                               key_of(i, k), i, err);
+            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, closed, equality, qpc_joints_key(i, k), i, err);
             if (st != QPC_OK) return st;
         }
     }
     return QPC_OK;
 }
 
-bool qpc_joints_open(const qpc_world *w, const qpc_trial *t) {
-    if (t->relaxed) return false; // its rows mean something else by now
+/// The largest gap of rows beyond what they aim at, m; *ret_joint: whose.
+static double most_left(const qpc_world *w, int32_t *ret_joint) {
+    double most = 0.0;
+    *ret_joint = -1;
     for (int32_t i = 0; i < w->joint_count; i++) {
         const qpc_joint *joint = &w->joints[i];
         for (int32_t k = 0; k < joint->rows && w->still[qpc_joints_body(w, i)] == 0; k++) {
             double left = value_at(joint, k, w->x1) - joint->aim[k];
-            if (joint->kind != QPC_JOINT_TENDON || joint->equal) left = fabs(left);
-            if (left > OPEN * w->min_separation) return true;
+            if (is_equality(joint) && !is_stop(joint, k)) left = fabs(left);
+            if (!(left > most)) continue;
+            most = left;
+            *ret_joint = i;
         }
     }
-    return false;
+    return most;
+}
+
+bool qpc_joints_open(const qpc_world *w, const qpc_trial *t) {
+    int32_t joint;
+    // Relaxed rows mean something else by now.
+    return !t->relaxed && w->joint_count > 0 && most_left(w, &joint) > OPEN * w->min_separation;
+}
+
+double qpc_joints_apart(const qpc_world *w, const qpc_trial *t, int32_t *ret_joint) {
+    if (t->relaxed || w->joint_count == 0) return 0.0;
+    double left = most_left(w, ret_joint);
+    bool alone = t->newton > 0 && qpc_is_implicit(w) && w->rows.m == qpc_joints_rows(w); // rows that were made anew
+    return left > (alone ? OPEN : APART) * w->min_separation ? left : 0.0;
 }
 
 static int32_t row_of(const qpc_world *w, int32_t row) { return (int32_t)(w->rows.key[row] & 0xff); }
+
+/// The part of a symmetric matrix that is positive semidefinite.
+static qpc_mat3 positive_part(const qpc_mat3 *s) {
+    double moment[3], axes[4];
+    qpc_principal_axes(s, moment, axes);
+    const qpc_vec3 q = v3(axes[1], axes[2], axes[3]), unit[3] = {{1.0, 0.0, 0.0}, {0.0, 1.0, 0.0}, {0.0, 0.0, 1.0}};
+    qpc_mat3 sum = {{0.0}};
+    for (int32_t i = 0; i < 3; i++) {
+        if (!(moment[i] > 0.0)) continue;
+        qpc_vec3 t = v3_scale(2.0, v3_cross(q, unit[i])), e = v3_add(v3_madd(unit[i], axes[0], t), v3_cross(q, t));
+        const double c[3] = {e.x, e.y, e.z};
+        for (int32_t a = 0; a < 9; a++) sum.m[a] += moment[i] * c[a / 3] * c[a % 3];
+    }
+    return sum;
+}
+
+/// Adds h/2 ((r g' + g r')/2 - (r.g) I).
+static void add_curvature(qpc_mat3 *S, double h, qpc_vec3 r, qpc_vec3 g) {
+    const double a[3] = {r.x, r.y, r.z}, b[3] = {g.x, g.y, g.z};
+    double along = v3_dot(r, g);
+    for (int32_t k = 0; k < 9; k++)
+        S->m[k] += 0.5 * h * (0.5 * (a[k / 3] * b[k % 3] + b[k / 3] * a[k % 3]) - (k % 4 == 0 ? along : 0.0));
+}
+
+/// Of the rows of the last QP, by rigid body.
+static void sum_curvature(const qpc_world *w, double h, qpc_mat3 *S) {
+    for (int32_t row = 0; row < w->rows.m; row++) {
+        if (w->rows.kind[row] != QPC_ROW_JOINT) continue;
+        const qpc_joint *joint = &w->joints[w->rows.source[row]];
+        const qpc_vec3 *along = joint->along + row_of(w, row) * joint->count;
+        for (int32_t p = 0; p < joint->count; p++) {
+            int32_t rigid = joint->body[p] >= 0 ? w->bodies[joint->body[p]].rigid : -1;
+            if (rigid < 0) continue;
+            qpc_vec3 arm = v3_sub(qpc_joint_place(joint, p, w->x1), w->pose1[rigid].x);
+            add_curvature(&S[rigid], h, arm, v3_scale(w->rows.lambda[row], along[p]));
+        }
+    }
+}
+
+qpc_status qpc_joints_stiffen(qpc_world *w, double h, bool *ret_any, qpc_error *err) {
+    *ret_any = false;
+    if (w->joint_count == 0 || w->rigid_count == 0) return QPC_OK;
+    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
+    qpc_mat3 *S = qpc_arena_array(&w->arena, (size_t)w->rigid_count, sizeof *S);
+    if (S == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the curvature of %d joints", w->joint_count);
+    memset(S, 0, (size_t)w->rigid_count * sizeof *S);
+    sum_curvature(w, h, S);
+    for (int32_t i = 0; i < w->rigid_count; i++) {
+        const qpc_rigid_part *part = &w->rigids[i];
+        const double *moment = part->inertia.moment;
+        if (w->still[part->body] != 0) continue;
+        qpc_mat3 add = positive_part(&S[i]);
+        if (!(add.m[0] + add.m[4] + add.m[8] > STIFF * fmin(moment[0], fmin(moment[1], moment[2])))) continue;
+        *ret_any = true;
+        double *b = w->b + part->dof + 3;
+        for (int32_t a = 0; a < 3; a++)
+            for (int32_t c = 0; c < 3; c++) {
+                if (c <= a) *qpc_linsys_entry(&w->sys, part->dof + 3 + a, part->dof + 3 + c) += add.m[3 * a + c];
+                b[a] += add.m[3 * a + c] * w->dv[part->dof + 3 + c];
+            }
+    }
+    qpc_arena_rewind(&w->arena, mark);
+    return QPC_OK;
+}
 
 void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
     int32_t source = w->rows.source[row];
@@ -120,8 +236,7 @@ void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
 
 int32_t qpc_joints_rows(const qpc_world *w) {
     int32_t count = 0;
-    for (int32_t i = 0; i < w->joint_count; i++)
-        if (w->still[qpc_joints_body(w, i)] == 0) count += w->joints[i].rows;
+    for (int32_t r = 0; r < w->rows.m; r++) count += w->rows.kind[r] == QPC_ROW_JOINT;
     return count;
 }
 
@@ -143,12 +258,13 @@ void qpc_joints_publish(qpc_world *w, double h) {
         if (w->rows.kind[r] != QPC_ROW_JOINT) continue;
         const qpc_joint *joint = &w->joints[w->rows.source[r]];
         qpc_joint_info *out = &w->joint_info[w->rows.source[r]];
-        int32_t k = row_of(w, r), at = k < 3 ? 0 : 2;
+        int32_t k = row_of(w, r), at = k < 3 || joint->kind == QPC_JOINT_TENDON ? 0 : 2;
         qpc_vec3 force = v3_scale(-w->rows.lambda[r] / h, joint->along[k * joint->count + at]);
         qpc_vec3 arm = v3_sub(qpc_joint_place(joint, at, w->x), qpc_joint_place(joint, 0, w->x));
         v3_store(out->force, v3_add(v3_load(out->force), force));
         v3_store(out->torque, v3_add(v3_load(out->torque), v3_cross(arm, force)));
-        out->tension = joint->kind == QPC_JOINT_TENDON ? w->rows.lambda[r] / h : v3_norm(v3_load(out->force));
+        if (joint->kind != QPC_JOINT_TENDON) out->tension = v3_norm(v3_load(out->force));
+        else if (k == 0) out->tension = w->rows.lambda[r] / h;
     }
 }
 

@@ -11,7 +11,8 @@ enum { QPC_JOINT_MOST_ROWS = 5 };
 
 typedef struct qpc_joint {
     qpc_joint_kind kind;
-    int32_t count, rows;   // points: two that are one; a hinge: two more on its axis, across which those are one; tendon: in its order
+    int32_t count, rows;   // points: two that are one; a hinge: two more on its axis, across which those are one; tendon: in its order.
+                           // Rows of a tendon: its length, then one for each part, made where it is short
     qpc_row_point *point;  // (count)
     int32_t *body;         // (count) that the point is of, -1: of none that can move
     int32_t *named;        // (count) the same, but also static ones
@@ -19,6 +20,7 @@ typedef struct qpc_joint {
     qpc_vec3 *along;       // (rows x count) gradients of the rows as they were made last
     double *aim;           // (rows) what is left of the gap at the end of the motion, m
     double length;         // tendon, m
+    double *least;         // (count) of a tendon's parts, m: where its points stop at each other; 0: nothing does (TJ15)
     bool equal;
 } qpc_joint;
 
@@ -40,10 +42,17 @@ bool qpc_joints_join(const qpc_world *w, int32_t body, int32_t other);
 // ---- joints.c ----
 /// The place of a point, with nodes at x.
 qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x);
+/// Key of a row.
+uint64_t qpc_joints_key(int32_t joint, int32_t row);
 /// Rows of all joints for the motion on trial, linearised between x and `end` (TJ1, TJ2, TJ4).
 qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err);
 /// The motion on trial leaves a joint further open than its rows mean to: they are to be made anew.
 bool qpc_joints_open(const qpc_world *w, const qpc_trial *t);
+/// The largest gap that the motion on trial leaves beyond what its rows aim at, m, where that is more than it may be, and whose it is; else 0.
+double qpc_joints_apart(const qpc_world *w, const qpc_trial *t, int32_t *ret_joint);
+/// The curvature of the joints' rows under the multipliers of the last QP into K, and into b what it makes of w->dv, the iterate (TJ14):
+/// for bodies that it is not small for. *ret_any: there are some.
+qpc_status qpc_joints_stiffen(qpc_world *w, double h, bool *ret_any, qpc_error *err);
 /// Work of what drives through that row, reactions of fixed nodes, and what the row pushes.
 void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row);
 /// Rows among those of the last QP.

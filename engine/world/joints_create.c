@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+static const double LEAST = 0.5;  // of the length of a tendon's part at the start: it becomes no shorter, nor than a separation
 static const double APART = 1e-9; // of the size of what is held together: points that far apart are one
 
 /// Vertices v that span the body: each the farthest from what those before it span. Their number: 3 if it is flat.
@@ -98,6 +99,9 @@ static qpc_status check_tendon(const qpc_world *w, qpc_joint *joint, const char 
         double part = v3_norm(v3_sub(qpc_joint_place(joint, p, w->x), qpc_joint_place(joint, p + 1, w->x)));
         if (!(part > 0.0)) return qpc_fail_at(err, QPC_ERR_INVALID, where, "points %d and %d are at one place", p, p + 1);
         length += part;
+        // Both points of one rigid body, or of what is driven: the part is no shorter by what the tendon does.
+        bool one = joint->body[p] == joint->body[p + 1] && joint->body[p] >= 0 && w->bodies[joint->body[p]].rigid >= 0;
+        if (!one && (is_free(w, joint, p) || is_free(w, joint, p + 1))) joint->least[p] = fmin(w->min_separation, LEAST * part);
     }
     if (joint->length == 0.0) joint->length = length;
     if (length > joint->length * (1.0 + APART) || (joint->equal && length < joint->length * (1.0 - APART)))
@@ -123,7 +127,8 @@ qpc_status qpc_joint_reserve(qpc_joint *joint, int32_t count, int32_t rows, qpc_
     joint->place = qpc_calloc(n, sizeof *joint->place);
     joint->along = qpc_calloc(n * (size_t)rows + 1, sizeof *joint->along);
     joint->aim = qpc_calloc((size_t)rows + 1, sizeof *joint->aim);
-    if (joint->point == NULL || joint->body == NULL || joint->named == NULL || joint->place == NULL || joint->along == NULL || joint->aim == NULL)
+    joint->least = qpc_calloc(n, sizeof *joint->least);
+    if (joint->point == NULL || joint->body == NULL || joint->named == NULL || joint->place == NULL || joint->along == NULL || joint->aim == NULL || joint->least == NULL)
         return qpc_fail(err, QPC_ERR_MEMORY, "no memory for a joint of %d points", count);
     return QPC_OK;
 }
@@ -155,7 +160,7 @@ static qpc_status make(qpc_world *w, const qpc_scene_def *def, int32_t index, qp
     joint->length = from->length;
     joint->equal = from->equal;
     w->joint_info[index] = (qpc_joint_info){.kind = from->kind, .constraint = from->constraint};
-    int32_t rows = from->kind == QPC_JOINT_TENDON ? 1 : from->kind == QPC_JOINT_HINGE ? QPC_JOINT_MOST_ROWS : 3;
+    int32_t rows = from->kind == QPC_JOINT_TENDON ? from->count : from->kind == QPC_JOINT_HINGE ? QPC_JOINT_MOST_ROWS : 3;
     const qpc_point_def *points = def->points.data + from->first;
     qpc_status st = qpc_joint_reserve(joint, from->count + (from->kind == QPC_JOINT_HINGE ? 2 : 0), rows, err);
     if (st == QPC_OK) st = qpc_joint_make_points(w, joint, points, from->count, where, err);
@@ -186,6 +191,7 @@ void qpc_joint_fini(qpc_joint *joint) {
     qpc_free(joint->place);
     qpc_free(joint->along);
     qpc_free(joint->aim);
+    qpc_free(joint->least);
 }
 
 void qpc_joints_fini(qpc_world *w) {

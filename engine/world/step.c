@@ -301,14 +301,15 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->rows = w->rows.m;
     r->strain_rows = w->rows.m - w->held.count - qpc_joints_rows(w);
     r->joint_rows = qpc_joints_rows(w);
-    r->relaxed = fmax(r->relaxed, fmax(fmax(t->relaxation, t->unmeetable), t->given));
+    r->relaxed = fmax(r->relaxed, fmax(fmax(t->relaxation, t->unmeetable), fmax(t->apart / t->h, t->given)));
     if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (!(certificate.stat <= QPC_STAT_TOLERANCE)) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
     if (nearer) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (t->stalled) worsen(r, QPC_STEP_STALLED);
-    if (t->relaxed || t->unmeetable > 0.0 || t->given > 0.0) worsen(r, QPC_STEP_RELAXED);
+    if (t->relaxed || t->unmeetable > 0.0 || t->given > 0.0 || t->apart > 0.0) worsen(r, QPC_STEP_RELAXED);
+    if (st == QPC_OK && t->apart > 0.0) st = qpc_step_keep_open(w, t->apart_joint, err);
     if (cut != NULL || t->held_back > 0) worsen(r, QPC_STEP_FAILSAFE);
     if (gap < w->solver.reach) r->min_gap = fmin(r->min_gap, gap);
     return st;
@@ -435,7 +436,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && t.pushes) st = qpc_trial_attempt_slowly(w, &t, err);
     if (st == QPC_OK && t.pushes && qpc_trial_gains(w, &t) && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    if (st == QPC_OK && (t.impact || t.tight || t.swerves || t.too_long || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
+    if (st == QPC_OK && (t.impact || t.tight || t.swerves || t.too_long || t.apart > 0.0 || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
         qpc_trial_count(w, &t);

@@ -91,6 +91,64 @@ static void a_double_pendulum_of_boxes_keeps_its_joints(void **state) {
     simulation_end(&sim);
 }
 
+/// Three links of 10 g on ball joints, let go level with a heavy box at their end: tension times h^2 is several times m l^2 of a link.
+#define LINK(x) "{'kind': 'rigid', 'mesh': {'generate': {'kind': 'box', 'width': 0.09, 'height': 0.02, 'depth': 0.02}}, 'radius': 0.0005, 'mass': 0.01, 'position': [" #x ", 0, 0]}, "
+#define END(m) "{'kind': 'rigid', 'mesh': {'generate': {'kind': 'box', 'width': 0.15, 'height': 0.15, 'depth': 0.15}}, 'radius': 0.001, 'mass': " #m ", 'position': [0.4, 0, 0]}"
+#define CHAIN(m, more)                                                                                                        \
+    "{'dt': 0.005, 'bodies': [" LINK(0.05) LINK(0.15) LINK(0.25) END(m) "], 'constraints': ["                                  \
+    "{'kind': 'ball', 'body': 0, 'at': [0, 0, 0]}, {'kind': 'ball', 'body': 0, 'other': 1, 'at': [0.1, 0, 0]}, "               \
+    "{'kind': 'ball', 'body': 1, 'other': 2, 'at': [0.2, 0, 0]}, {'kind': 'ball', 'body': 2, 'other': 3, 'at': [0.3, 0, 0]}]"  \
+    more "}"
+
+static void light_links_under_a_heavy_end_stay_together(void **state) {
+    (void)state;
+    simulation sim, bar;
+    simulation_start(&sim, CHAIN(10, ""));
+    simulation_start(&bar, "{'dt': 0.005, 'bodies': [{'kind': 'rigid', 'mesh': {'generate': {'kind': 'box', 'width': 0.29, 'height': 0.02, 'depth': 0.02}}, "
+                           "'radius': 0.0005, 'mass': 0.03, 'position': [0.15, 0, 0]}, " END(10) "], 'constraints': ["
+                           "{'kind': 'ball', 'body': 0, 'at': [0, 0, 0]}, {'kind': 'ball', 'body': 0, 'other': 1, 'at': [0.3, 0, 0]}]}");
+    double gap = 0;
+    int64_t newton = 0;
+    for (int i = 0; i < 80; i++) {
+        run(&sim, 1, &gap);
+        run(&bar, 1, &gap);
+        assert_true(sim.report.halvings == 0);
+        newton += sim.report.newton;
+        double off = v3_norm(v3_sub(pose(&sim, 3)->x, pose(&bar, 1)->x)); // what is drawn so tight is straight
+        assert_true(off < 1e-4);
+    }
+    assert_true(pose(&sim, 3)->x.y < -0.38);
+    assert_true(gap < 1e-5 * 0.001);
+    assert_true(newton <= 80 * 6);
+    simulation_end(&sim);
+    simulation_end(&bar);
+}
+
+/// One correction closes a gap to the square of what is turned: not enough here, and no halving is left.
+static void a_joint_that_is_left_open_is_named(void **state) {
+    (void)state;
+    simulation sim;
+    qpc_error err = {0};
+    bool open = false;
+    simulation_start(&sim, CHAIN(10, ", 'solver': {'newton': 1, 'halvings': 0}"));
+    for (int i = 0; i < 100; i++) {
+        int32_t count;
+        assert_ok(qpc_world_step(sim.w.world, &sim.report, &err), &err);
+        const qpc_conflict_info *c = qpc_world_conflicts(sim.w.world, &count);
+        if (sim.report.outcome != QPC_STEP_RELAXED) {
+            assert_int_equal(count, 0);
+            if (!open) assert_true(sim.report.joint_gap < 1e-8);
+            continue;
+        }
+        open = true;
+        assert_true(sim.report.relaxed > 0);
+        assert_int_equal(count, 1);
+        assert_int_equal(c[0].kind, QPC_CONFLICT_JOINT);
+    }
+    assert_true(open);
+    simulation_end(&sim);
+}
+
 static void a_cable_end_on_a_box_carries_its_weight(void **state) {
     (void)state;
     simulation sim;
@@ -119,6 +177,37 @@ static void an_atwood_machine_falls_at_its_acceleration(void **state) {
     assert_near(simulation_v(&sim, 1)[1], 9.81 / 5 * 0.1, 1e-9);
     assert_near(joint(&sim, 0).tension, 2.0 * 3 * 2 * 9.81 / 5, 1e-6);
     assert_true(gap < 1e-9);
+    simulation_end(&sim);
+}
+
+/// The light one is drawn up to its pulley, a thickness off it; then the heavy one hangs there.
+static void a_weight_at_its_pulley_stops_the_tendon(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.005, 'bodies': [" WEIGHT(0, 0, 3) ", " WEIGHT(0.5, 0, 0.3) "], 'constraints': ["
+                           "{'kind': 'tendon', 'points': [{'body': 0, 'node': 0}, {'at': [0, 1, 0]}, {'at': [0.5, 1, 0]}, {'body': 1, 'node': 0}]}]}");
+    double fall = sqrt(2 * 0.98 / (9.81 * 2.7 / 3.3));
+    run(&sim, (int)(0.98 * fall / 0.005), &gap);
+    assert_true(simulation_x(&sim, 1)[1] < 0.98);
+    run(&sim, 100, &gap);
+    assert_true(gap < 1e-9);
+    assert_near(simulation_x(&sim, 1)[1], 0.98, 1e-6);
+    assert_near(simulation_x(&sim, 0)[1], -0.98, 1e-6);
+    assert_near(joint(&sim, 0).tension, 3 * 9.81, 1e-6);
+    simulation_end(&sim);
+}
+
+/// Nothing stops what a slack tendon leads to: it falls past the point.
+static void a_weight_on_a_slack_tendon_falls_past_its_point(void **state) {
+    (void)state;
+    simulation sim;
+    double gap = 0;
+    simulation_start(&sim, "{'dt': 0.001, 'bodies': [" WEIGHT(0, 0.2, 1) "], 'constraints': ["
+                           "{'kind': 'tendon', 'points': [{'body': 0, 'node': 0}, {'at': [0, 0, 0]}], 'length': 1}]}");
+    run(&sim, 300, &gap);
+    assert_near(simulation_x(&sim, 0)[1], 0.2 - 9.81 * 1e-6 * 300 * 301 / 2, 1e-9);
+    assert_near(joint(&sim, 0).tension, 0, 0);
     simulation_end(&sim);
 }
 
@@ -292,8 +381,12 @@ int main(void) {
         cmocka_unit_test(a_hinge_turns_about_its_axis_alone_at_the_period_of_a_physical_pendulum),
         cmocka_unit_test(a_hinge_carries_the_moment_of_an_overhanging_weight),
         cmocka_unit_test(a_double_pendulum_of_boxes_keeps_its_joints),
+        cmocka_unit_test(light_links_under_a_heavy_end_stay_together),
+        cmocka_unit_test(a_joint_that_is_left_open_is_named),
         cmocka_unit_test(a_cable_end_on_a_box_carries_its_weight),
         cmocka_unit_test(an_atwood_machine_falls_at_its_acceleration),
+        cmocka_unit_test(a_weight_at_its_pulley_stops_the_tendon),
+        cmocka_unit_test(a_weight_on_a_slack_tendon_falls_past_its_point),
         cmocka_unit_test(a_block_and_tackle_of_four_parts_balances_a_quarter),
         cmocka_unit_test(a_tendon_is_slack_until_it_is_as_long_as_that),
         cmocka_unit_test(joints_that_contradict_are_relaxed_and_named),
