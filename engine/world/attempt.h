@@ -143,6 +143,11 @@ void qpc_step_clear_rows(qpc_world *w);
 qpc_status qpc_step_keep_warm(qpc_world *w, double h, qpc_error *err);
 qpc_status qpc_step_start_warm(qpc_world *w, double h, qpc_error *err);
 
+// ---- momentum.c ----
+/// Of K dv + J'lambda = b (lambda in rows.lambda) every group of bodies that nothing holds is translated by what is left of its sum, so that the
+/// group has the momentum that forces give it (T58). QPC_ERR_MEMORY.
+qpc_status qpc_momentum_balance(qpc_world *w, double *dv, qpc_error *err);
+
 // ---- lost.c ----
 /// Of the motion that is taken over: which nodes are pushed.
 void qpc_lost_keep(qpc_world *w);

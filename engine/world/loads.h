@@ -37,9 +37,6 @@ void qpc_pressure_push(qpc_world *w);
 void qpc_pressure_linearise(qpc_world *w, const qpc_load *load, double h, const double *x, const double *u, double sign);
 /// Of all pressure on nodes at x1, as the implicit step has it: f (3 n) += forces, N.
 void qpc_pressure_force(const qpc_world *w, const double *x1, double *f);
-/// Where conjugate gradients have left some of K dv = b and no row pushes: translate free bodies with pressure on a closed surface by what that has
-/// of their momentum. QPC_ERR_MEMORY.
-qpc_status qpc_pressure_balance(qpc_world *w, double *dv, qpc_error *err);
 /// Work of one load over the motion x -> x1 of length h, J.
 double qpc_pressure_work(const qpc_world *w, const qpc_load *load, double h);
 

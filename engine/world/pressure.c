@@ -77,44 +77,6 @@ void qpc_pressure_linearise(qpc_world *w, const qpc_load *load, double h, const 
     for (int32_t k = first; k < end; k++) w->b[k] += h * w->f[k] + sign * h * h * w->Hu[k];
 }
 
-/// Translate a body, one axis after the other, so that b - K dv over its nodes sums to 0. Each is a descent of the problem's potential.
-static void balance(const qpc_world *w, const qpc_body *body, double *dv, double *y) {
-    int32_t first = 3 * body->first_node, end = first + 3 * body->node_count;
-    double *z = y + 3 * (size_t)w->block_count, left[3] = {0.0, 0.0, 0.0}, with[3];
-    qpc_linsys_multiply(&w->sys, dv, y);
-    for (int32_t k = first; k < end; k++) left[(k - first) % 3] += w->b[k] - y[k];
-    for (int32_t a = 0; a < 3; a++) {
-        memset(z, 0, 3 * (size_t)w->block_count * sizeof *z);
-        for (int32_t k = first + a; k < end; k += 3) z[k] = 1.0;
-        qpc_linsys_multiply(&w->sys, z, y);
-        with[0] = with[1] = with[2] = 0.0;
-        for (int32_t k = first; k < end; k++) with[(k - first) % 3] += y[k];
-        double by = left[a] / with[a];
-        for (int32_t k = first + a; k < end; k += 3) dv[k] += by;
-        for (int32_t e = 0; e < 3; e++) left[e] -= by * with[e];
-    }
-}
-
-static bool is_free(const qpc_world *w, const qpc_body *body) {
-    for (int32_t i = body->first_node; i < body->first_node + body->node_count; i++)
-        if (w->row_dof[i] < 0) return false;
-    return true;
-}
-
-qpc_status qpc_pressure_balance(qpc_world *w, double *dv, qpc_error *err) {
-    if (w->pushed == NULL || w->rows.m > 0 || w->sys.blocks == NULL || w->sys.factored) return QPC_OK;
-    qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
-    double *scratch = qpc_arena_array(&w->arena, 6 * (size_t)w->block_count, sizeof *scratch);
-    if (scratch == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for the balance of %d nodes", w->free_count);
-    for (int32_t i = 0; i < w->load_count; i++) {
-        const qpc_load *load = &w->loads[i];
-        bool closed = load->kind == QPC_LOAD_PRESSURE && !is_rigid(w, load) && load->pressed.border_count == 0;
-        if (closed && is_free(w, &w->bodies[load->body])) balance(w, &w->bodies[load->body], dv, scratch);
-    }
-    qpc_arena_rewind(&w->arena, mark);
-    return QPC_OK;
-}
-
 double qpc_pressure_work(const qpc_world *w, const qpc_load *load, double h) {
     const qpc_pressed *s = &load->pressed;
     if (!is_rigid(w, load)) return qpc_pressed_work(s, load->pressure, w->x, w->x1, qpc_pressed_origin(s, w->x));

@@ -2,7 +2,6 @@
 ///
 /// Runs on the worker in the world.
 #include "engine/world/attempt.h"
-#include "engine/world/loads.h"
 #include "engine/world/position.h"
 
 #include <string.h>
@@ -375,7 +374,7 @@ qpc_status qpc_step_solve(qpc_world *w, qpc_trial *t, const double *start, doubl
         if (friction.count == 0) qpc_step_drop_friction(w);
         if (st == QPC_OK) st = relax(w, t, id, &qp, &friction, &options, dv, &report, &out, err);
     }
-    if (st == QPC_OK && !projects) st = qpc_pressure_balance(w, dv, err);
+    if (st == QPC_OK && !projects) st = qpc_momentum_balance(w, dv, err);
     qpc_arena_rewind(&w->arena, mark);
     if (st == QPC_ERR_NUMERIC) {
         give_up(w, t, dv);
