@@ -80,6 +80,21 @@ double qpc_implicit_phi(const qpc_implicit *s, qpc_vec3 at, qpc_vec3 *ret_n) {
     return phi;
 }
 
+double qpc_implicit_bends(const qpc_implicit *shape, qpc_vec3 p, qpc_vec3 d, double *ret_radius) {
+    double at[3], along[3], end = shape->half[shape->axis];
+    unpack(p, at);
+    unpack(d, along);
+    bool beside = shape->kind != QPC_IMPLICIT_SPHERE && fabs(at[shape->axis]) <= end, round = shape->kind == QPC_IMPLICIT_SPHERE || shape->kind == QPC_IMPLICIT_CAPSULE;
+    *ret_radius = 0;
+    if (!round && (shape->kind != QPC_IMPLICIT_CYLINDER || !beside)) return 0;
+    if (beside) at[shape->axis] = along[shape->axis] = 0;
+    else if (shape->kind == QPC_IMPLICIT_CAPSULE) at[shape->axis] -= copysign(end, at[shape->axis]);
+    *ret_radius = sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]);
+    double size = v3_norm2(d);
+    if (beside && shape->kind == QPC_IMPLICIT_CYLINDER && *ret_radius < shape->radius) return 0; // inside, where an end may be nearer
+    return size > 0 ? (along[0] * along[0] + along[1] * along[1] + along[2] * along[2]) / size : 0;
+}
+
 double qpc_implicit_reach(const qpc_implicit *s) {
     switch (s->kind) {
     case QPC_IMPLICIT_SPHERE: return s->radius;

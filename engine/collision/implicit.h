@@ -28,6 +28,9 @@ typedef struct qpc_implicit {
 
 /// Signed distance of p, m: negative inside. ret_n (may be NULL): its gradient, unit; where it is not unique one of them.
 double qpc_implicit_phi(const qpc_implicit *shape, qpc_vec3 p, qpc_vec3 *ret_n);
+/// Where phi is that of a sphere or a cylinder at p: sin^2 of the angle between d and the directions in which it is straight, d
+/// across the gradient, and the radius there, m; 0 where the shape is flat or has an edge. phi'' along d is part |d|^2 / radius.
+double qpc_implicit_bends(const qpc_implicit *shape, qpc_vec3 p, qpc_vec3 d, double *ret_radius);
 /// Largest distance of a point of it from its origin, m; 1 for a plane.
 double qpc_implicit_reach(const qpc_implicit *shape);
 

@@ -34,8 +34,8 @@ static void drop_sparse(qpc_linsys *sys) {
     qpc_blocks_destroy(sys->blocks);
     qpc_free(sys->free);
     sys->blocks = NULL;
-    sys->free = sys->cg = NULL;
-    sys->guessed = false;
+    sys->free = sys->left = sys->cg = NULL;
+    sys->guessed = sys->left_known = false;
     sys->start = sys->row = NULL;
     sys->value = sys->work = NULL;
     sys->sparse = NULL;
@@ -88,10 +88,11 @@ static bool pattern_is_good(int32_t n, const int32_t *start, const int32_t *row)
 static qpc_status make_blocks(qpc_linsys *sys, const int32_t *start, const int32_t *row, qpc_error *err) {
     qpc_status st = qpc_blocks_create(sys->n, start, row, &sys->blocks, err);
     if (st != QPC_OK) return st;
-    // A guess of the caller's; CG's right-hand side, its solution, their sum and the product with that, and its own
+    // Two guesses of the callers'; CG's right-hand side, its solution, their sum and the product with that, and its own
     int32_t count = sys->blocks->count;
-    sys->free = qpc_alloc_array(qpc_ssor_size(sys->blocks, false, 0) + 15 * (size_t)count, sizeof *sys->cg);
-    sys->cg = sys->free != NULL ? sys->free + 3 * (size_t)count : NULL;
+    sys->free = qpc_alloc_array(qpc_ssor_size(sys->blocks, false, 0) + 18 * (size_t)count, sizeof *sys->cg);
+    sys->left = sys->free != NULL ? sys->free + 3 * (size_t)count : NULL;
+    sys->cg = sys->free != NULL ? sys->left + 3 * (size_t)count : NULL;
     if (sys->free != NULL) return QPC_OK;
     return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for conjugate gradients of order %d", sys->n);
 }

@@ -38,13 +38,14 @@ typedef struct qpc_linsys {
     double operations;         // sparse: floating-point operations of a factorisation
     double *least;             // (n) or NULL, the caller's: a diagonal D with K - D positive semidefinite (masses)
     double *free;         // with blocks: (n) if `guessed` about K^-1 b of the QP before, of qpc_linsys_solve_like_last(); else NULL
+    double *left;         // with blocks: (n) if `left_known` about K^-1 r of the residual r that an engine measured last; else NULL
     double *work;         // sparse: (n x 4) scratch of a block solve
     double *band;     // (n x (bandwidth + 1)) lower band of K
     double *factor;   // the same shape: L of K = L D L' below the diagonal, 1 / D on it
     double *diagonal; // (n) copy of diag(K)
     int64_t capacity; // doubles allocated in band and in factor each
     bool solvable;           // by CHOLMOD: solves have their memory
-    bool guessed;
+    bool guessed, left_known;
     bool factored, prepared; // the factor, the blocks are those of K as it stands
     uint64_t factorizations, solves, cg_steps; // exact work counts
 } qpc_linsys;

@@ -7,7 +7,8 @@
 /// natural = max_i |min(c_i - J_i dv, lambda_i kt_i^2)| (equalities: |c_i - J_i dv|), m/s.
 ///
 /// Where such a D as below is known and |r|_{D^-1} >= |r|_{K^-1} and |dv|_K <= S in place of both give stat, prim and dual
-/// <= 1e-9 and comp <= 1e-12, these upper bounds are what is returned (`by` says so): nothing is solved, nothing factored.
+/// <= 1e-9 and comp <= 1e-12, these upper bounds are what is returned (`by` says so): nothing is solved, nothing factored. So too
+/// with b'y / |y|_K <= |K^-1 b|_K, y = D^-1 b, where |dv|_K is too little: bodies at rest.
 ///
 /// Else K^-1 comes from the factor. Where K has none (conjugate gradients were enough), z with K z ~ r gives, with
 /// q = r - K z and a diagonal D such that K - D is positive semidefinite (the masses, qpc_linsys.least),

@@ -16,6 +16,7 @@ typedef struct qpc_work {
     bool exact;       // of the options: residuals are measured without what K^-1 b violates, which rows can blow up
     bool rough;       // free_dv is known to two digits only: there was no factor
     double stat_tolerance; // to which |r|_{K^-1} is taken where there is no factor
+    double stat_enough; // |r|_{D^-1} / S, D the masses, up to which that is taken for |r|_{K^-1} there
     double beyond;    // of the options
     int32_t missed;   // rows that K^-1 b misses, equalities included: 0 means it is the answer
 } qpc_work;
@@ -50,7 +51,7 @@ typedef struct qpc_residuals { // as in certificate.h, for the engines' own deci
     double stat, prim, comp, natural, scale;
 } qpc_residuals;
 
-/// r, z (n): scratch. One K-product and one K-solve.
+/// r, z (n): scratch. One K-product and, unless a bound will do, one K-solve.
 qpc_residuals qpc_work_residuals(const qpc_work *work, const double *x, const double *lambda,
                                  double *r, double *z);
 /// The acceptance rule of a step's QP; margin < 1 asks for more than the options do.

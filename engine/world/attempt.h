@@ -108,6 +108,8 @@ static inline bool qpc_has_cloth(const qpc_world *w) { return w->springs.other !
 // ---- linearise.c ----
 /// K = M + h^2 H(x), b = h f(x) + sign h^2 H u, fixed nodes eliminated (T1, T4, T5); factored by whoever needs it.
 void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u, double sign);
+/// K += what contacts (sorted by key) of cables' edges with round obstacles resist turning by, from the multipliers kept; Hu (3 n) += that times u / h^2.
+void qpc_step_add_contact_curvature(qpc_world *w, double h, const qpc_contacts *contacts, const double *x, const double *u, double *Hu);
 /// Whether nothing but tetrahedra is elastic, so that K of an iterate serves the next one as well (T46).
 bool qpc_step_may_keep_matrix(const qpc_world *w);
 /// b at x with K as it stands, of an x before: h f(x) + (K - M) u.

@@ -92,6 +92,7 @@ void qpc_step_assemble(qpc_world *w, double h, const double *x, const double *u,
         qpc_elastic_linearise(w, qpc_integrate_linearise_at(w, x), u, h, &w->sys, w->f, w->Hu);
         qpc_integrate_adapt(w, x);
         if (w->any_limit) add_limit_curvature(w, h, x, u, w->Hu);
+        qpc_step_add_contact_curvature(w, h, &w->probe, x, u, w->Hu);
     } else if (w->integrator != QPC_RK4) {
         qpc_elastic_force(w, w->x, w->f); // wherever rows are made: that is what keeps the areas of phase space
     }

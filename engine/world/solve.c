@@ -10,10 +10,11 @@
 static const double FRICTION_OPERATIONS = 1e9;
 static const double FARTHEST = 1e20;         // m, of a node
 enum { FACTOR_FIRST = 100 };                 // steps that begin with a factor after conjugate gradients did not do
-static const double LOOSE = 100;             // times the tolerances, of QPs on the way
+static const double LOOSE = 1e4;             // times the tolerances, of QPs on the way: a tenth of what the Newton iteration may leave (T56);
+static const double LOOSE_TETS = 100;        // where all that is elastic are tetrahedra,
 static const double LOOSE_FRICTION = 1e-3, LOOSE_SOFT = 3e-2; // natural residual of friction there; where all that is elastic are tetrahedra
 static const double NEARLY = 10;             // times its tolerance, and its motion is kept although it missed
-static const double LOOSE_CABLES = 3e4;      // cables: a third of what the Newton iteration may leave
+static const double LOOSE_CABLES = 3e4;      // and of cables: a third of what the Newton iteration may leave
 enum { FRICTION_ENGINES = 16 };              // engines of a report from here on are ways of friction
 enum {
     MOST_UNSOLVED = 2,       // QPs of an attempt given up at an iteration limit
@@ -231,8 +232,9 @@ static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc
     if (options.at_sight) options.beyond = qpc_step_beyond(w, t->h);
     options.draft = t->loose && !qpc_has_cloth(w) && !w->rubs; // friction starts from its forces
     if (t->loose) {
-        options.residual_tolerance *= qpc_has_cloth(w) ? LOOSE : LOOSE_CABLES;
-        options.stat_tolerance *= qpc_has_cloth(w) ? LOOSE : LOOSE_CABLES;
+        double loose = !qpc_has_cloth(w) ? LOOSE_CABLES : qpc_step_may_keep_matrix(w) ? LOOSE_TETS : LOOSE;
+        options.residual_tolerance *= loose;
+        options.stat_tolerance *= loose;
     }
     if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end
     return options;

@@ -531,7 +531,7 @@ static qpc_status advance_whole(qpc_world *w, qpc_error *err) {
     w->still_found = w->all_stood = false;
     w->substates.count = 0;
     w->rub.missed = 0;
-    w->rub.contradicts = w->sys.guessed = false;
+    w->rub.contradicts = w->sys.guessed = w->sys.left_known = false;
     qpc_motion_begin_step(w);
     return advance(w, w->dt, w->dt, 0, err);
 }

@@ -144,7 +144,7 @@ static void drop(simulation *sim, const char *budget, const char *friction) {
 /// what it does without a budget, though they share a floor.
 static void a_small_budget_does_not_freeze_a_world(void **state) {
     (void)state;
-    static const char *const budgets[] = {"20", "50"}, *const laws[] = {"0", "0.3"};
+    static const char *const budgets[] = {"20", "40"}, *const laws[] = {"0", "0.3"};
     for (int law = 0; law < 2; law++) {
         double cable[120], sheet = 0;
         for (int run = -1; run < 2; run++) {

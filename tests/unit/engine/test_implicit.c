@@ -306,10 +306,37 @@ static void contacts_move_along_their_normal_as_the_surface_does(void **state) {
     assert_true(kinds[0] > 100 && kinds[1] > 100 && kinds[2] > 50);
 }
 
+static void curvature_is_that_of_finite_differences(void **state) {
+    (void)state;
+    int round = 0;
+    for (int k = 0; k < SHAPE_COUNT; k++)
+        for (int i = 0; i < 300; i++) {
+            const qpc_implicit *s = &SHAPES[k];
+            const double step = 1e-4;
+            double radius, middle, slope;
+            qpc_vec3 n, y = anywhere(1.5), d = anywhere(1);
+            middle = qpc_implicit_phi(s, y, &n);
+            slope = v3_dot(d, n);
+            d = v3_madd(d, -slope, n);
+            double part = qpc_implicit_bends(s, y, d, &radius);
+            if (middle < 0.05 || part == 0) continue;
+            double second = (qpc_implicit_phi(s, v3_madd(y, step, d), NULL) - 2 * middle + qpc_implicit_phi(s, v3_madd(y, -step, d), NULL)) / (step * step);
+            assert_near(part * v3_norm2(d) / radius, second, 1e-5 + 1e-3 * second);
+            round++;
+        }
+    assert_true(round > 400);
+    qpc_vec3 along = v3(0, 0, 1), at = v3(1, 0, 0);
+    double radius;
+    assert_true(qpc_implicit_bends(&SHAPES[2], at, along, &radius) == 0); // a box, the axis of a cylinder, a plane
+    assert_true(qpc_implicit_bends(&SHAPES[4], at, along, &radius) == 0);
+    assert_true(qpc_implicit_bends(&SHAPES[5], v3(0, 1, 0), along, &radius) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_distance_is_the_largest_over_supporting_planes),
         cmocka_unit_test(every_gradient_is_that_of_finite_differences),
+        cmocka_unit_test(curvature_is_that_of_finite_differences),
         cmocka_unit_test(the_nearest_point_of_a_triangle_has_a_plane_between_it_and_the_shape),
         cmocka_unit_test(a_triangle_that_meets_the_shape_is_never_said_to_be_apart),
         cmocka_unit_test(corners_of_a_side_hold_a_triangle_that_lies_on_it),
