@@ -73,6 +73,14 @@ static void add_findings(qpc_value *errors, qpc_value *warnings, qpc_status *sta
     }
 }
 
+/// A mesh of other elements than its use takes, which world.create refuses.
+static void add_unfit(qpc_value *errors, qpc_status *status, const qpc_mesh *mesh, qpc_mesh_use use) {
+    const char *text = qpc_preflight_unfit(qpc_mesh_nodes_per_element(mesh), use);
+    qpc_finding finding = {.total = qpc_mesh_element_count(mesh)};
+    qpc_finding_spec spec = {.name = "wrong_elements", .elements = "", .text = text};
+    if (text != NULL) qpc_add(errors, status, finding_value(&finding, &spec, status));
+}
+
 static qpc_status run_preflight(const qpc_mesh *mesh, const qpc_value *params, qpc_preflight *ret,
                                 qpc_error *err) {
     const qpc_value *list = qpc_map_get(params, "list");
@@ -129,6 +137,7 @@ static void check_mesh(qpc_request *request) {
     qpc_mesh_use use = use_of(qpc_map_get(&request->params, "use"), mesh);
     qpc_value map = qpc_map(), errors = qpc_list(), warnings = qpc_list();
     qpc_put(&map, &status, "use", qpc_text_borrow(qpc_mesh_use_names[use]));
+    add_unfit(&errors, &status, mesh, use);
     add_findings(&errors, &warnings, &status, &report, use, -1, false);
     qpc_put(&map, &status, "errors", errors);
     qpc_put(&map, &status, "warnings", warnings);

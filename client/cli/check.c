@@ -69,12 +69,12 @@ static void print_facts(const char *path, const qpc_value *answer) {
         printf("  too many pairs: crossings were counted in part\n");
 }
 
-/// The mesh to the server; its hash.
-static cli_exit send_mesh(cli *c, const char *path, char ret_sha256[65]) {
+/// The mesh to the server; its hash, and what became of it on the way.
+static cli_exit send_mesh(cli *c, const char *path, char ret_sha256[65], qpc_mesh_file_report *report) {
     qpc_error err = {0};
     qpc_mesh_data mesh;
     qpc_mesh_receipt receipt;
-    if (qpc_mesh_file_read(path, NULL, &mesh, NULL, &err) != QPC_OK)
+    if (qpc_mesh_file_read(path, NULL, &mesh, report, &err) != QPC_OK)
         return cli_fail(c, CLI_BAD_FILE, &err, NULL);
     const char *slash = strrchr(path, '/');
     qpc_mesh_source source = {.name = slash != NULL ? slash + 1 : path,
@@ -94,9 +94,47 @@ static cli_exit send_mesh(cli *c, const char *path, char ret_sha256[65]) {
     return code;
 }
 
+/// A warning more: vertices that the server has not seen, as the file's reader leaves out what no triangle has.
+static bool add_unused(qpc_value *answer, const qpc_mesh_file_report *report, int64_t list) {
+    if (report->unused == 0) return true;
+    qpc_value finding = qpc_map(), items = qpc_list();
+    int64_t named = list > 0 && list < QPC_MESH_FILE_NAMED ? list : QPC_MESH_FILE_NAMED;
+    bool ok = true;
+    for (int64_t i = 0; i < named && i < report->unused; i++) {
+        qpc_value item = qpc_list();
+        ok = qpc_list_push(&item, qpc_int(report->unused_first[i])) == QPC_OK && ok;
+        ok = qpc_list_push(&items, item) == QPC_OK && ok;
+    }
+    ok = cli_set(&finding, "kind", qpc_text_borrow("unreferenced_vertices")) && ok;
+    ok = cli_set(&finding, "text", qpc_text_borrow("vertices of the file are used by no triangle: they are left out, and the others renumbered")) && ok;
+    ok = cli_set(&finding, "total", qpc_int(report->unused)) && ok;
+    ok = cli_set(&finding, "elements", qpc_text_borrow("vertex")) && ok;
+    ok = cli_set(&finding, "items", items) && ok;
+    for (int32_t i = 0; i < answer->map.count; i++)
+        if (qpc_str_equal(&answer->map.pairs[i].key, "warnings")) return qpc_list_push(&answer->map.pairs[i].value, finding) == QPC_OK && ok;
+    qpc_value_fini(&finding);
+    return ok;
+}
+
+/// The answer as JSON, or in lines; CLI_BAD_FILE where there are errors.
+static cli_exit show_check(cli *c, const char *path, qpc_value *answer) {
+    const qpc_value *errors = cli_at(answer, "errors");
+    bool bad = errors->kind == QPC_LIST && errors->list.count > 0;
+    if (c->json) {
+        cli_exit code = cli_print_json(c, answer);
+        return code == CLI_OK && bad ? CLI_BAD_FILE : code;
+    }
+    print_facts(path, answer);
+    cli_print_findings(errors, "error", NULL);
+    if (cli_print_findings(cli_at(answer, "warnings"), "warning", NULL) == 0 && !bad) printf("  good\n");
+    qpc_value_fini(answer);
+    return bad ? CLI_BAD_FILE : CLI_OK;
+}
+
 cli_exit cli_check_mesh(cli *c, const char *path, const char *use, int64_t list) {
     char sha256[65];
-    cli_exit code = send_mesh(c, path, sha256);
+    qpc_mesh_file_report report = {0};
+    cli_exit code = send_mesh(c, path, sha256, &report);
     if (code != CLI_OK) return code;
     qpc_value params = qpc_map();
     qpc_message m = {0};
@@ -109,19 +147,13 @@ cli_exit cli_check_mesh(cli *c, const char *path, const char *use, int64_t list)
     } else if (qpc_call(c->client, "mesh.check", &params, &m, &err) != QPC_OK) {
         code = cli_fail_call(c, &err);
     } else {
-        const qpc_value *errors = cli_at(m.value, "errors");
-        if (c->json) {
-            qpc_value copy;
-            code = qpc_value_copy(m.value, &copy) == QPC_OK ? cli_print_json(c, &copy)
-                                                           : cli_no_memory(c);
+        qpc_value answer = qpc_nil();
+        if (qpc_value_copy(m.value, &answer) == QPC_OK && add_unused(&answer, &report, list)) {
+            code = show_check(c, path, &answer);
         } else {
-            print_facts(path, m.value);
-            cli_print_findings(errors, "error", NULL);
-            if (cli_print_findings(cli_at(m.value, "warnings"), "warning", NULL) == 0 &&
-                errors->kind == QPC_LIST && errors->list.count == 0)
-                printf("  good\n");
+            qpc_value_fini(&answer);
+            code = cli_no_memory(c);
         }
-        if (code == CLI_OK && errors->kind == QPC_LIST && errors->list.count > 0) code = CLI_BAD_FILE;
     }
     qpc_message_fini(&m);
     qpc_value_fini(&params);

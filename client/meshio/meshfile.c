@@ -57,6 +57,20 @@ static qpc_status read_qpm(const char *path, FILE *file, int64_t size, const qpc
 
 // ---- the other formats ----
 
+static qpc_status find_unused(const char *path, const qpc_mesh_raw *raw, qpc_mesh_file_report *report, qpc_error *err) {
+    int64_t count = qpc_raw_node_count(raw);
+    uint8_t *used = qpc_calloc((size_t)count + 1, 1);
+    if (used == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "%s: out of memory", path);
+    for (int32_t i = 0; i < raw->triangles.count; i++) used[raw->triangles.data[i]] = 1;
+    for (int64_t v = 0; v < count; v++) {
+        if (used[v]) continue;
+        if (report->unused < QPC_MESH_FILE_NAMED) report->unused_first[report->unused] = (int32_t)v;
+        report->unused++;
+    }
+    qpc_free(used);
+    return QPC_OK;
+}
+
 /// Triangles of a raw mesh: vertices in the order of their first use, merged where they are at one
 /// position.
 static qpc_status take_triangles(const char *path, const qpc_mesh_raw *raw, qpc_mesh_data *ret,
@@ -72,13 +86,14 @@ static qpc_status take_triangles(const char *path, const qpc_mesh_raw *raw, qpc_
         const double *x = raw->nodes.data + 3 * (size_t)raw->triangles.data[i];
         elements[i] = qpc_weld_find(&weld, x); // there is room for all nodes
     }
+    *report = (qpc_mesh_file_report){.merged = weld.merged, .skipped = raw->skipped};
+    if (st == QPC_OK) st = find_unused(path, raw, report, err);
     if (st == QPC_OK) {
         *ret = (qpc_mesh_data){.vertices = weld.vertices,
                                .elements = elements,
                                .vertex_count = weld.count,
                                .element_count = raw->triangles.count / 3,
                                .nodes_per_element = 3};
-        *report = (qpc_mesh_file_report){weld.merged, raw->skipped};
         weld.vertices = NULL;
         elements = NULL;
     }
@@ -99,7 +114,7 @@ static qpc_status take_tets(qpc_mesh_raw *raw, qpc_mesh_data *ret, qpc_mesh_file
                            .vertex_count = volume.node_count,
                            .element_count = volume.tet_count,
                            .nodes_per_element = 4};
-    *report = (qpc_mesh_file_report){0, found.skipped};
+    *report = (qpc_mesh_file_report){.skipped = found.skipped};
     volume.nodes = NULL;
     volume.tets = NULL;
     qpc_volume_mesh_fini(&volume);

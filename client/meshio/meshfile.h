@@ -18,9 +18,13 @@ typedef struct qpc_mesh_file_limits { // 0: the default
     int64_t max_elements;             // 20,000,000
 } qpc_mesh_file_limits;
 
+enum { QPC_MESH_FILE_NAMED = 16 };
+
 typedef struct qpc_mesh_file_report {
     int64_t merged;  // corners that shared a position with an earlier one
     int64_t skipped; // points and lines left out
+    int64_t unused;  // vertices of a file of triangles that no triangle has, left out
+    int32_t unused_first[QPC_MESH_FILE_NAMED]; // the first of them, counted from 0 in the order of the file
 } qpc_mesh_file_report;
 
 /// limits and report may be NULL. Messages start with the path. QPC_ERR_NOT_FOUND and QPC_ERR_IO:

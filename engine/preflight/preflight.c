@@ -430,6 +430,16 @@ void qpc_preflight_fini(qpc_preflight *preflight) {
     memset(preflight, 0, sizeof *preflight);
 }
 
+const char *qpc_preflight_unfit(int32_t nodes_per_element, qpc_mesh_use use) {
+    if (nodes_per_element == (use == QPC_USE_SOFT ? 4 : 3)) return NULL;
+    if (use == QPC_USE_SOFT)
+        return "elements that are no tetrahedra, of which a soft body is made: `tetgen -pq part.stl`, or `gmsh -3 part.geo -o part.msh`, makes them of a closed surface "
+               "(docs/mesh-files.md)";
+    if (nodes_per_element == 4)
+        return "tetrahedra where triangles are wanted: `qpc mesh file part.msh --surface -o part.qpm` writes their surface (docs/mesh-files.md)";
+    return "edges where triangles are wanted";
+}
+
 char qpc_preflight_weight(const qpc_preflight *preflight, qpc_finding_kind kind, qpc_mesh_use use) {
     return preflight->finding[kind].total > 0 ? qpc_finding_specs[kind].weight[use] : '-';
 }

@@ -115,6 +115,8 @@ qpc_status qpc_preflight_run(const double *vertices, int64_t vertex_count, const
                              const qpc_preflight_options *options, qpc_preflight *ret,
                              qpc_error *err);
 void qpc_preflight_fini(qpc_preflight *preflight); // NULL and zeroed ones are accepted
+/// What is to be done with a mesh of such elements before it can be that; NULL: it can.
+const char *qpc_preflight_unfit(int32_t nodes_per_element, qpc_mesh_use use);
 /// 'E', 'W' or '-'; '-' when there is none.
 char qpc_preflight_weight(const qpc_preflight *preflight, qpc_finding_kind kind, qpc_mesh_use use);
 

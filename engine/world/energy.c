@@ -40,7 +40,7 @@ static double *forces_at_end(qpc_world *w, const qpc_trial *t) {
     if (f == NULL) return NULL;
     memset(f, 0, 3 * (size_t)w->free_count * sizeof *f);
     qpc_elastic_force(w, w->x1, f);
-    qpc_pressure_force(w, w->x1, f);
+    qpc_loads_force(w, w->x1, w->dv, f);
     qpc_springs_add_limit_forces(&w->springs, w->x1, f);
     return f;
 }

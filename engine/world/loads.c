@@ -1,9 +1,10 @@
-/// Springs and dampers between points, and drag, implicit (docs/theory-joints.md, TJ7 to TJ9); pressure.c and damping.c have the others. Runs on the worker in the world.
+/// Springs and dampers between points, and drag, implicit (docs/theory-joints.md, TJ7 to TJ9); pressure.c, damping.c and wind.c have the others. Runs on the worker in the world.
 #include "engine/world/loads.h"
 
 #include "base/mem.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST_BLOCKS = 2 }; // blocks of unknowns that a point moves by: one of a node, two of a rigid body
 
@@ -41,12 +42,19 @@ qpc_status qpc_loads_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err
         qpc_load *load = &w->loads[w->load_count++];
         char where[QPC_PATH_SIZE];
         (void)snprintf(where, sizeof where, "loads[%d]", from->index);
-        *load = (qpc_load){.kind = from->kind, .body = from->body, .stiffness = from->stiffness, .damping = from->damping, .per_mass = from->per_mass, .per_stiffness = from->per_stiffness, .pressure = from->pressure};
+        *load = (qpc_load){.kind = from->kind, .body = from->body, .stiffness = from->stiffness, .damping = from->damping, .per_mass = from->per_mass, .per_stiffness = from->per_stiffness, .pressure = from->pressure, .wind = from->wind};
         if (from->kind == QPC_LOAD_SPRING) st = make_spring(w, def, from, load, where, err);
         if (from->kind == QPC_LOAD_PRESSURE) st = qpc_pressure_make(w, load, where, err);
+        if (from->kind == QPC_LOAD_WIND) st = qpc_loads_need_pushed(w, err);
         if (from->kind == QPC_LOAD_DAMPING) st = qpc_damping_check(w, load, def->dt, where, err);
     }
     return st;
+}
+
+qpc_status qpc_loads_need_pushed(qpc_world *w, qpc_error *err) {
+    if (w->pushed == NULL && (w->pushed = qpc_calloc(3 * (size_t)w->block_count, sizeof *w->pushed)) == NULL)
+        return qpc_fail(err, QPC_ERR_MEMORY, "no memory for loads on %d nodes", w->free_count);
+    return QPC_OK;
 }
 
 void qpc_load_fini(qpc_load *load) {
@@ -226,13 +234,30 @@ static void add_drag(qpc_world *w, const qpc_load *load, double h) {
     }
 }
 
+void qpc_loads_push(qpc_world *w) {
+    if (w->pushed == NULL) return;
+    memset(w->pushed, 0, 3 * (size_t)w->block_count * sizeof *w->pushed);
+    for (int32_t i = 0; i < w->load_count; i++) {
+        if (w->loads[i].kind == QPC_LOAD_PRESSURE) qpc_pressure_push(w, &w->loads[i]);
+        if (w->loads[i].kind == QPC_LOAD_WIND) qpc_wind_force(w, &w->loads[i], NULL, w->pushed);
+    }
+}
+
+void qpc_loads_force(const qpc_world *w, const double *x1, const double *dv, double *f) {
+    for (int32_t i = 0; i < w->load_count; i++) {
+        if (w->loads[i].kind == QPC_LOAD_PRESSURE) qpc_pressure_force(w, &w->loads[i], x1, f);
+        if (w->loads[i].kind == QPC_LOAD_WIND) qpc_wind_force(w, &w->loads[i], dv, f);
+    }
+}
+
 void qpc_loads_linearise(qpc_world *w, double h, const double *x, const double *u, double sign) {
-    qpc_pressure_push(w);
+    qpc_loads_push(w);
     for (int32_t i = 0; i < w->load_count; i++) {
         if (w->loads[i].kind == QPC_LOAD_SPRING) add_spring(w, &w->loads[i], h, x, u, sign);
         if (w->loads[i].kind == QPC_LOAD_DRAG) add_drag(w, &w->loads[i], h);
         if (w->loads[i].kind == QPC_LOAD_DAMPING) qpc_damping_linearise(w, &w->loads[i], h);
         if (w->loads[i].kind == QPC_LOAD_PRESSURE) qpc_pressure_linearise(w, &w->loads[i], h, x, u, sign);
+        if (w->loads[i].kind == QPC_LOAD_WIND) qpc_wind_linearise(w, &w->loads[i], h, u, sign);
     }
 }
 
@@ -263,6 +288,10 @@ double qpc_loads_potential(const qpc_world *w, double h, const double *dv) {
             sum -= qpc_pressure_work(w, load, h);
             continue;
         }
+        if (load->kind == QPC_LOAD_WIND) {
+            sum += qpc_wind_potential(w, load, h, dv);
+            continue;
+        }
         for (int32_t k = 0; k < w->body_count; k++) {
             const qpc_body *body = &w->bodies[k];
             if (!is_on(load, k)) continue;
@@ -282,6 +311,7 @@ void qpc_loads_add_work(qpc_world *w, qpc_trial *t) {
         const qpc_load *load = &w->loads[i];
         qpc_vec3 n;
         if (load->kind == QPC_LOAD_PRESSURE) qpc_trial_credit(t, load->body, qpc_pressure_work(w, load, t->h));
+        if (load->kind == QPC_LOAD_WIND) qpc_trial_credit(t, load->body, qpc_wind_work(w, load, w->dv));
         if (load->kind != QPC_LOAD_SPRING) continue;
         double impulse = t->h * pull(w, load, t->h, w->x1, &n);
         for (int32_t p = 0; p < 2; p++) {

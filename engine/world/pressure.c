@@ -1,8 +1,6 @@
 /// Pressure on the surfaces of cloth, soft and rigid bodies (docs/theory-joints.md, TJ10 to TJ12). Runs on the worker in the world.
 #include "engine/world/loads.h"
 
-#include "base/mem.h"
-
 #include <string.h>
 
 qpc_status qpc_pressure_make(qpc_world *w, qpc_load *load, const char *where, qpc_error *err) {
@@ -11,8 +9,8 @@ qpc_status qpc_pressure_make(qpc_world *w, qpc_load *load, const char *where, qp
     qpc_status st = qpc_pressed_make(qpc_mesh_elements(body->mesh), (int32_t)qpc_mesh_element_count(body->mesh), body->first_node,
                                      body->node_count, &load->pressed, &why);
     if (st == QPC_ERR_INVALID) return qpc_fail_at(err, st, where, "%s", why.message);
-    if (st == QPC_OK && w->pushed == NULL && (w->pushed = qpc_calloc(3 * (size_t)w->block_count, sizeof *w->pushed)) == NULL) st = QPC_ERR_MEMORY;
     if (st != QPC_OK) return qpc_fail(err, st, "no memory for pressure on %d nodes", body->node_count);
+    if ((st = qpc_loads_need_pushed(w, err)) != QPC_OK) return st;
     const qpc_pressed *s = &load->pressed;
     bool inwards = s->border_count == 0 && qpc_pressed_volume(s, w->x, qpc_pressed_origin(s, w->x)) < 0.0;
     if (inwards) load->pressure = -load->pressure; // positive is outwards, whichever way round the mesh is
@@ -37,15 +35,9 @@ static void push_rigid(qpc_world *w, const qpc_load *load) {
     v3_store(w->pushed + w->rigids[rigid].dof + 3, torque);
 }
 
-void qpc_pressure_push(qpc_world *w) {
-    if (w->pushed == NULL) return;
-    memset(w->pushed, 0, 3 * (size_t)w->block_count * sizeof *w->pushed);
-    for (int32_t i = 0; i < w->load_count; i++) {
-        const qpc_load *load = &w->loads[i];
-        if (load->kind != QPC_LOAD_PRESSURE) continue;
-        if (is_rigid(w, load)) push_rigid(w, load);
-        else qpc_pressed_force(&load->pressed, load->pressure, w->x, w->pushed);
-    }
+void qpc_pressure_push(qpc_world *w, const qpc_load *load) {
+    if (is_rigid(w, load)) push_rigid(w, load);
+    else qpc_pressed_force(&load->pressed, load->pressure, w->x, w->pushed);
 }
 
 /// Forces at x1: those of the volume's potential, and that on the open side as it is at the start (TJ10).
@@ -57,9 +49,8 @@ static void add_force(const qpc_world *w, const qpc_load *load, const double *x1
     qpc_pressed_open_force(s, -load->pressure, w->x, o, f);
 }
 
-void qpc_pressure_force(const qpc_world *w, const double *x1, double *f) {
-    for (int32_t i = 0; i < w->load_count; i++)
-        if (w->loads[i].kind == QPC_LOAD_PRESSURE && !is_rigid(w, &w->loads[i])) add_force(w, &w->loads[i], x1, f);
+void qpc_pressure_force(const qpc_world *w, const qpc_load *load, const double *x1, double *f) {
+    if (!is_rigid(w, load)) add_force(w, load, x1, f);
 }
 
 void qpc_pressure_linearise(qpc_world *w, const qpc_load *load, double h, const double *x, const double *u, double sign) {

@@ -95,18 +95,24 @@ typedef struct qpc_joint_def {
     bool equal;           // tendon: no shorter either
 } qpc_joint_def;
 
-typedef enum qpc_load_kind { QPC_LOAD_SPRING, QPC_LOAD_DRAG, QPC_LOAD_PRESSURE, QPC_LOAD_DAMPING } qpc_load_kind;
+typedef enum qpc_load_kind { QPC_LOAD_SPRING, QPC_LOAD_DRAG, QPC_LOAD_PRESSURE, QPC_LOAD_DAMPING, QPC_LOAD_WIND } qpc_load_kind;
+typedef struct qpc_wind {
+    qpc_vec3 velocity;       // of the air, m/s
+    double density;          // of the air, kg/m3
+    double drag, tangential; // coefficients across and along a surface
+} qpc_wind;
 typedef struct qpc_load_def {
     qpc_load_kind kind;
     int32_t index;      // place in the list
     int32_t first;      // spring: of its two points
-    int32_t body;       // drag; -1: everything; pressure, damping
+    int32_t body;       // drag; -1: everything; pressure, damping, wind
     double stiffness;   // N/m
     double rest_length; // m, < 0: as at the start
     double damping;     // N s/m, of a spring along itself; of drag on each node, on the centre of a rigid body
     double per_mass;    // drag, 1/s
     double per_stiffness; // damping, s
     double pressure;    // Pa
+    qpc_wind wind;
 } qpc_load_def;
 
 typedef struct qpc_scene_def {

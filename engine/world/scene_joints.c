@@ -119,10 +119,11 @@ qpc_status qpc_joint_def_read(const qpc_value *map, const char *where, qpc_joint
 
 // ---- loads ----
 
-static const char *const LOAD_KINDS[] = {"spring", "drag", "pressure", "damping", NULL};
+static const char *const LOAD_KINDS[] = {"spring", "drag", "pressure", "damping", "wind", NULL};
 static const char *const SPRING_KEYS[] = {"kind", "points", "stiffness", "rest_length", "damping", NULL};
 static const char *const PRESSURE_KEYS[] = {"kind", "body", "pressure", NULL};
 static const char *const DAMPING_KEYS[] = {"kind", "body", "per_stiffness", NULL};
+static const char *const WIND_KEYS[] = {"kind", "body", "velocity", "density", "drag", "tangential", NULL};
 static const char *const DRAG_KEYS[] = {"kind", "body", "per_mass", "coefficient", NULL};
 
 /// A number from 0, if it is there.
@@ -163,6 +164,13 @@ static qpc_status read_drag(const qpc_value *map, const char *where, qpc_load_de
     return st == QPC_OK ? read_from_zero(map, where, "coefficient", &load->damping, err) : st;
 }
 
+/// The load of that kind that a body has already, or NULL.
+static const qpc_load_def *other_on(const qpc_scene_def *def, qpc_load_kind kind, int32_t body) {
+    for (int32_t i = 0; i < def->loads.count; i++)
+        if (def->loads.data[i].kind == kind && def->loads.data[i].body == body) return &def->loads.data[i];
+    return NULL;
+}
+
 static qpc_status read_pressure(const qpc_value *map, const char *where, qpc_load_def *load, const qpc_scene_def *def, qpc_error *err) {
     char path[QPC_PATH_SIZE];
     qpc_status st = qpc_map_check_keys(map, where, PRESSURE_KEYS, err);
@@ -172,9 +180,9 @@ static qpc_status read_pressure(const qpc_value *map, const char *where, qpc_loa
     const qpc_body_def *body = &def->bodies.data[load->body];
     if ((body->motion != QPC_DYNAMIC && body->motion != QPC_RIGID) || body->mesh == NULL)
         return qpc_fail_at(err, QPC_ERR_INVALID, path, "pressure is for what has a surface and is moved by forces: cloth, soft and rigid bodies");
-    for (int32_t i = 0; i < def->loads.count; i++)
-        if (def->loads.data[i].kind == QPC_LOAD_PRESSURE && def->loads.data[i].body == load->body)
-            return qpc_fail_at(err, QPC_ERR_INVALID, path, "loads[%d] is its pressure already: give the difference of both sides once", def->loads.data[i].index);
+    const qpc_load_def *other = other_on(def, QPC_LOAD_PRESSURE, load->body);
+    if (other != NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "loads[%d] is its pressure already: give the difference of both sides once", other->index);
     qpc_path_join(path, where, "pressure");
     return qpc_read_real(qpc_map_get(map, "pressure"), path, -QPC_SCENE_MAX_NUMBER, QPC_SCENE_MAX_NUMBER, &load->pressure, err);
 }
@@ -188,6 +196,26 @@ static qpc_status read_damping(const qpc_value *map, const char *where, qpc_load
     if (def->bodies.data[load->body].tets == NULL) return qpc_fail_at(err, QPC_ERR_INVALID, path, "damping by stiffness is for soft bodies");
     qpc_path_join(path, where, "per_stiffness");
     return qpc_read_real(qpc_map_get(map, "per_stiffness"), path, 0.0, QPC_SCENE_MAX_NUMBER, &load->per_stiffness, err);
+}
+
+static qpc_status read_wind(const qpc_value *map, const char *where, qpc_load_def *load, const qpc_scene_def *def, qpc_error *err) {
+    char path[QPC_PATH_SIZE];
+    qpc_wind *wind = &load->wind;
+    qpc_status st = qpc_map_check_keys(map, where, WIND_KEYS, err);
+    if (st != QPC_OK) return st;
+    *wind = (qpc_wind){.density = 1.2, .drag = 1.0};
+    qpc_path_join(path, where, "body");
+    if ((st = qpc_scene_find_body(def, qpc_map_get(map, "body"), path, &load->body, err)) != QPC_OK) return st;
+    const qpc_body_def *body = &def->bodies.data[load->body];
+    if (body->motion != QPC_DYNAMIC || body->mesh == NULL)
+        return qpc_fail_at(err, QPC_ERR_INVALID, path, "wind is for cloth and soft bodies; rigid bodies and cables take drag, and forces of control");
+    const qpc_load_def *other = other_on(def, QPC_LOAD_WIND, load->body);
+    if (other != NULL) return qpc_fail_at(err, QPC_ERR_INVALID, path, "loads[%d] is its wind already: air moves one way at a time", other->index);
+    qpc_path_join(path, where, "velocity");
+    if ((st = qpc_read_vec3(qpc_map_get(map, "velocity"), path, &wind->velocity, err)) != QPC_OK) return st;
+    if ((st = read_from_zero(map, where, "density", &wind->density, err)) != QPC_OK) return st;
+    if ((st = read_from_zero(map, where, "drag", &wind->drag, err)) != QPC_OK) return st;
+    return read_from_zero(map, where, "tangential", &wind->tangential, err);
 }
 
 qpc_status qpc_load_defs_read(const qpc_value *list, qpc_scene_def *def, qpc_error *err) {
@@ -205,7 +233,8 @@ qpc_status qpc_load_defs_read(const qpc_value *list, qpc_scene_def *def, qpc_err
             st = kind == QPC_LOAD_SPRING ? read_spring(map, path, &load, def, err)
                  : kind == QPC_LOAD_DRAG     ? read_drag(map, path, &load, def, err)
                  : kind == QPC_LOAD_PRESSURE ? read_pressure(map, path, &load, def, err)
-                                             : read_damping(map, path, &load, def, err);
+                 : kind == QPC_LOAD_DAMPING  ? read_damping(map, path, &load, def, err)
+                                             : read_wind(map, path, &load, def, err);
         if (st != QPC_OK) return st;
         load.kind = (qpc_load_kind)kind;
         if (!qpc_array_push(&def->loads, load)) return qpc_fail_at(err, QPC_ERR_MEMORY, path, "no memory");

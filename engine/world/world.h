@@ -152,7 +152,7 @@ struct qpc_world {
     qpc_joint_info *joint_info;
     struct qpc_load *loads; // springs, dampers, drag, pressure and damping; see loads.h
     int32_t load_count;
-    double *pushed;         // (block_count x 3) forces and torques of pressure at x, N, N m; NULL: none
+    double *pushed;         // (block_count x 3) forces and torques of pressure and wind at x, N, N m; NULL: none
 
     // contact laws and friction
     qpc_contact_law *laws; // (material_count x material_count), symmetric

@@ -263,6 +263,15 @@ class PrivateDaemon(Case):
         self.assertEqual([(f["kind"], f["total"], len(f["items"])) for f in answer["errors"]],
                          [("open_edges", 12, 2), ("touching_triangles", 4, 2)][:1])
         self.assertEqual(answer["facts"]["euler"], -2)
+        loose = self.folder / "loose.obj"
+        loose.write_text("v 9 9 9\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 8 8 8\nf 2 3 4\n")
+        text = self.run_qpc(0, "check", loose, "--use", "cloth", *data).stdout
+        self.assertIn("warning: 2 vertices of the file are used by no triangle: they are left out, and the others renumbered (vertex 0, 4)", text)
+        answer = json.loads(self.run_qpc(4, "check", loose, "--use", "soft", "--list", "1", "--json", *data).stdout)
+        self.assertEqual([f["items"] for f in answer["warnings"] if f["kind"] == "unreferenced_vertices"], [[[0]]])
+        wrong, = (f for f in answer["errors"] if f["kind"] == "wrong_elements")
+        self.assertIn("tetgen -pq", wrong["text"])
+        self.assertEqual(wrong["total"], 1)
         self.assertIn("use", self.run_qpc(1, "check", wall, "--use", "rope", *data).stderr)
         self.run_qpc(4, "check", meshes.parent / "cases" / "mesh" / "M20b-nothing-in-it.obj", *data)
         scene = write_scene(self.folder, bodies=[

@@ -126,6 +126,22 @@ static void corners_at_one_position_become_one_vertex(void **state) {
     qpc_mesh_data_fini(&mesh);
 }
 
+static void vertices_that_no_triangle_has_are_left_out_and_named(void **state) {
+    (void)state;
+    qpc_mesh_file_report report;
+    put_text("loose.obj", "v 9 9 9\nv 0 0 0\nv 1 0 0\nv 8 8 8\nv 0 1 0\nf 2 3 5\nv 0 0 0\n"); // the last one at another's place, but no less loose
+    qpc_mesh_data mesh = read_mesh(path_of("loose.obj"), &report);
+    assert_int_equal(mesh.vertex_count, 3);
+    assert_int_equal(report.unused, 3);
+    const int32_t want[] = {0, 3, 5};
+    assert_memory_equal(report.unused_first, want, sizeof want);
+    qpc_mesh_data_fini(&mesh);
+    put_text("tight.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n");
+    mesh = read_mesh(path_of("tight.obj"), &report);
+    assert_int_equal(report.unused, 0);
+    qpc_mesh_data_fini(&mesh);
+}
+
 static void polygons_become_triangles_and_lines_are_left_out(void **state) {
     (void)state;
     qpc_mesh_file_report report;
@@ -238,6 +254,7 @@ int main(void) {
         cmocka_unit_test(what_is_written_as_qpm_reads_back_exactly),
         cmocka_unit_test(the_canonical_bytes_are_as_documented),
         cmocka_unit_test(corners_at_one_position_become_one_vertex),
+        cmocka_unit_test(vertices_that_no_triangle_has_are_left_out_and_named),
         cmocka_unit_test(polygons_become_triangles_and_lines_are_left_out),
         cmocka_unit_test(bad_files_are_errors_that_name_the_file),
         cmocka_unit_test(vertices_of_obj_files_are_read_as_they_are_written),

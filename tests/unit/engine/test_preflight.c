@@ -42,6 +42,18 @@ static void a_cube_is_good_for_everything(void **state) {
     qpc_preflight_fini(&r);
 }
 
+/// As world.create has it: tetrahedra for soft bodies, triangles for the others.
+static void elements_that_a_use_does_not_take_are_told_with_what_makes_them(void **state) {
+    (void)state;
+    for (int u = 0; u < QPC_USE_COUNT; u++)
+        for (int nodes = 2; nodes <= 4; nodes++) {
+            const char *text = qpc_preflight_unfit(nodes, (qpc_mesh_use)u);
+            assert_int_equal(text == NULL, nodes == (u == QPC_USE_SOFT ? 4 : 3));
+            if (u == QPC_USE_SOFT && text != NULL) assert_non_null(strstr(text, "tetgen -pq"));
+            if (u != QPC_USE_SOFT && nodes == 4) assert_non_null(strstr(text, "--surface"));
+        }
+}
+
 static void a_missing_triangle_opens_three_edges(void **state) {
     (void)state;
     qpc_preflight r = run(cube_x, COUNT(cube_x), cube_t, COUNT(cube_t) - 3, 3);
@@ -368,6 +380,7 @@ static void memory_that_runs_out_is_an_error(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cube_is_good_for_everything),
+        cmocka_unit_test(elements_that_a_use_does_not_take_are_told_with_what_makes_them),
         cmocka_unit_test(a_missing_triangle_opens_three_edges),
         cmocka_unit_test(a_triangle_wound_the_other_way_is_found_by_its_edges),
         cmocka_unit_test(repeated_corners_count_once_and_are_said),

@@ -92,6 +92,9 @@ static void loads_that_make_no_sense_are_refused_by_place(void **state) {
     refused(WITH("{'kind':'drag'}"), QPC_ERR_INVALID, "per_mass (1/s) and coefficient");
     refused(WITH("{'kind':'pressure','body':'c','pressure':1}"), QPC_ERR_INVALID, "loads[0].body: pressure is for");
     refused(WITH("{'kind':'pressure','body':'floor','pressure':1}"), QPC_ERR_INVALID, "loads[0].body: pressure is for");
+    refused(WITH("{'kind':'wind','body':'c','velocity':[1,0,0]}"), QPC_ERR_INVALID, "loads[0].body: wind is for cloth and soft bodies");
+    refused(WITH("{'kind':'wind','body':'floor','velocity':[1,0,0]}"), QPC_ERR_INVALID, "loads[0].body: wind is for cloth and soft bodies");
+    refused(WITH("{'kind':'wind','velocity':[1,0,0]}"), QPC_ERR_INVALID, "loads[0].body: it is missing");
     refused(WITH("{'kind':'damping','body':'c','per_stiffness':1}"), QPC_ERR_INVALID, "loads[0].body: damping by stiffness is for soft bodies");
     refused(WITH("{'kind':'pressure','pressure':1}"), QPC_ERR_INVALID, "loads[0].body: it is missing; want a body: its name or its index");
     refused(WITH("{'kind':'damping','body':0.5,'per_stiffness':1}"), QPC_ERR_INVALID, "want a body: its name or its index");
