@@ -48,7 +48,7 @@ static void make(problem *p, int32_t reach) {
             for (int32_t j = at - PART; j < at; j++) p->full[p->column[i]][p->column[j]] += p->R[r] * p->J[i] * p->J[j];
     }
     for (int32_t i = 0; i < UNKNOWNS; i++) p->b[i] = wave(1000 + i);
-    assert_int_equal(qpc_blocks_create(UNKNOWNS, p->start, p->row, &p->K, NULL), QPC_OK);
+    assert_int_equal(qpc_blocks_create(UNKNOWNS, p->start, p->row, NULL, &p->K, NULL), QPC_OK);
     qpc_blocks_refill(p->K, p->start, p->row, p->value);
     int64_t couplings = qpc_ssor_couplings(ROWS, p->row_start, p->column);
     p->memory = calloc(qpc_ssor_size(p->K, true, couplings), sizeof *p->memory);
@@ -216,11 +216,33 @@ static void parts_are_turned_where_rows_of_a_grid_are_as_long(void **state) {
     }
     start[GRID] = at;
     qpc_sweep w = {0};
-    assert_true(qpc_sweep_make(&w, GRID, start, column));
+    assert_true(qpc_sweep_make(&w, GRID, start, column, NULL));
     assert_int_equal(w.groups, LONG);
     assert_int_equal(w.inner_start[GRID], 0);
     qpc_sweep_fini(&w);
     free(start);
+}
+
+static void what_is_inside_comes_first_as_far_as_it_fills_groups(void **state) {
+    (void)state;
+    enum { CHAIN = 45, FIRST = 16 }; // 18 of them inside
+    int32_t start[CHAIN + 1] = {0}, column[CHAIN], seen[CHAIN] = {0}, within = 0;
+    uint8_t inside[CHAIN];
+    for (int32_t i = 0; i < CHAIN; i++) {
+        inside[i] = i % 5 < 2;
+        column[i] = i; // of i + 1
+        start[i + 1] = i;
+    }
+    qpc_sweep w = {0};
+    assert_true(qpc_sweep_make(&w, CHAIN, start, column, inside));
+    for (int32_t at = 0; at < CHAIN; at++) {
+        assert_int_equal(w.position[w.node[at]], at);
+        assert_int_equal(seen[w.node[at]]++, 0);
+        if (at < FIRST) assert_true(inside[w.node[at]] != 0);
+        else within += inside[w.node[at]];
+    }
+    assert_int_equal(within, 2);
+    qpc_sweep_fini(&w);
 }
 
 int main(void) {
@@ -228,6 +250,7 @@ int main(void) {
         cmocka_unit_test(sweeps_are_those_of_plain_substitution),
         cmocka_unit_test(both_instruction_sets_give_the_same_bits_within_groups),
         cmocka_unit_test(residuals_follow_steps_and_rows_without_products),
+        cmocka_unit_test(what_is_inside_comes_first_as_far_as_it_fills_groups),
         cmocka_unit_test(parts_are_turned_where_rows_of_a_grid_are_as_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
