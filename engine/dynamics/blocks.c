@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row, qpc_blocks **ret, qpc_error *err) {
+qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row, const uint8_t *inside, qpc_blocks **ret,
+                             qpc_error *err) {
     int32_t count = (n + 2) / 3;
     size_t nodes = (size_t)count;
     qpc_blocks *b = qpc_calloc(1, sizeof *b);
@@ -54,7 +55,7 @@ qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row
     }
     for (int32_t k = n; k < 3 * count; k++) b->diagonal[9 * (count - 1) + 4 * (k % 3)] = 1;
     b->scale = qpc_calloc(nodes, sizeof *b->scale);
-    if (b->scale == NULL || !qpc_sweep_make(&b->sweep, count, b->start, b->column)) goto no_memory;
+    if (b->scale == NULL || !qpc_sweep_make(&b->sweep, count, b->start, b->column, inside)) goto no_memory;
     qpc_status st = qpc_coarse_create(b, &b->coarse, err);
     qpc_free(last);
     if (st != QPC_OK) {

@@ -26,8 +26,9 @@ typedef struct qpc_blocks {
     struct qpc_coarse *coarse; // large meshes: a coarse space (coarse.h); else NULL
 } qpc_blocks;
 
-/// Pattern of a lower triangle by columns (linsys.h). QPC_ERR_MEMORY.
-qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row, qpc_blocks **ret, qpc_error *err);
+/// Pattern of a lower triangle by columns (linsys.h); inside (n / 3): nodes that no row is ever on, or NULL. QPC_ERR_MEMORY.
+qpc_status qpc_blocks_create(int32_t n, const int32_t *start, const int32_t *row, const uint8_t *inside, qpc_blocks **ret,
+                             qpc_error *err);
 void qpc_blocks_destroy(qpc_blocks *b);
 /// Values in the order of the pattern.
 void qpc_blocks_refill(qpc_blocks *b, const int32_t *start, const int32_t *row, const double *value);

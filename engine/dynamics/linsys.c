@@ -85,8 +85,8 @@ static bool pattern_is_good(int32_t n, const int32_t *start, const int32_t *row)
     return true;
 }
 
-static qpc_status make_blocks(qpc_linsys *sys, const int32_t *start, const int32_t *row, qpc_error *err) {
-    qpc_status st = qpc_blocks_create(sys->n, start, row, &sys->blocks, err);
+static qpc_status make_blocks(qpc_linsys *sys, const int32_t *start, const int32_t *row, const uint8_t *inside, qpc_error *err) {
+    qpc_status st = qpc_blocks_create(sys->n, start, row, inside, &sys->blocks, err);
     if (st != QPC_OK) return st;
     // Two guesses of the callers'; CG's right-hand side, its solution, their sum and the product with that, and its own
     int32_t count = sys->blocks->count;
@@ -98,7 +98,7 @@ static qpc_status make_blocks(qpc_linsys *sys, const int32_t *start, const int32
 }
 
 /// Which factor, and memory for it; sys->work is scratch.
-static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int32_t *row, qpc_error *err) {
+static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int32_t *row, const uint8_t *inside, qpc_error *err) {
     int32_t n = sys->n;
     double *first = sys->work, envelope = 0;
     for (int32_t i = 0; i < n; i++) first[i] = i;
@@ -123,7 +123,7 @@ static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int
         if (cholmod + SOLVES * cholmod_solve < least) {
             sys->method = QPC_LINSYS_BY_CHOLMOD;
             sys->operations = qpc_factor_operations(sys->sparse);
-            return make_blocks(sys, start, row, err);
+            return make_blocks(sys, start, row, inside, err);
         }
         qpc_factor_destroy(sys->sparse);
         sys->sparse = NULL;
@@ -131,7 +131,7 @@ static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int
     qpc_blas_one_thread();
     sys->operations = sys->method == QPC_LINSYS_BY_BAND ? 2 * envelope : (double)n * n * n / 3;
     if (sys->method == QPC_LINSYS_BY_BAND && sys->width > NARROW && band > QUICK) {
-        qpc_status st = make_blocks(sys, start, row, err);
+        qpc_status st = make_blocks(sys, start, row, inside, err);
         if (st != QPC_OK) return st;
     }
     size_t order = (size_t)n, stride = sys->method == QPC_LINSYS_BY_BAND ? (size_t)sys->width + 1 : order;
@@ -143,6 +143,11 @@ static qpc_status choose_method(qpc_linsys *sys, const int32_t *start, const int
 
 qpc_status qpc_linsys_resize_sparse(qpc_linsys *sys, int32_t n, const int32_t *start, const int32_t *row,
                                     qpc_error *err) {
+    return qpc_linsys_resize_soft(sys, n, start, row, NULL, err);
+}
+
+qpc_status qpc_linsys_resize_soft(qpc_linsys *sys, int32_t n, const int32_t *start, const int32_t *row, const uint8_t *inside,
+                                  qpc_error *err) {
     if (n < 0 || !pattern_is_good(n, start, row))
         return qpc_fail(err, QPC_ERR_INVALID,
                         "a pattern of order %d must have columns with ascending rows, the diagonal first", n);
@@ -156,7 +161,7 @@ qpc_status qpc_linsys_resize_sparse(qpc_linsys *sys, int32_t n, const int32_t *s
     qpc_status st = QPC_OK;
     if (fresh.start == NULL || fresh.row == NULL || fresh.value == NULL || fresh.diagonal == NULL || fresh.work == NULL)
         st = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for a matrix of order %d with %zu entries", n, count);
-    if (st == QPC_OK) st = choose_method(&fresh, start, row, err);
+    if (st == QPC_OK) st = choose_method(&fresh, start, row, inside, err);
     if (st != QPC_OK) {
         qpc_linsys_fini(&fresh);
         return st;

@@ -55,6 +55,9 @@ qpc_status qpc_linsys_resize(qpc_linsys *sys, int32_t n, int32_t bandwidth, qpc_
 /// above; on any failure sys is as before.
 qpc_status qpc_linsys_resize_sparse(qpc_linsys *sys, int32_t n, const int32_t *start, const int32_t *row,
                                     qpc_error *err);
+/// The same; inside (n / 3, or NULL): nodes that no row is ever on, which conjugate gradients make use of (sweep.h).
+qpc_status qpc_linsys_resize_soft(qpc_linsys *sys, int32_t n, const int32_t *start, const int32_t *row, const uint8_t *inside,
+                                  qpc_error *err);
 void qpc_linsys_fini(qpc_linsys *sys);
 void qpc_linsys_clear(qpc_linsys *sys); // K = 0
 /// Where K[i][j], j <= i, is stored: in the band, or a place of the pattern (NULL: it has none).

@@ -241,14 +241,19 @@ struct qpc_ssor_kernels {
     void (*take_coarse)(qpc_ssor *s);
     void (*collect)(qpc_ssor *s);
     double (*sweep_up_coarse)(qpc_ssor *s, float beta);
+    double (*start_late)(qpc_ssor *s);
+    void (*left_product)(qpc_ssor *s, int32_t g0, const int32_t *from, const float *y);
+    double (*follow)(qpc_ssor *s, float step);
 };
 
 static const qpc_ssor_kernels kernels[] = {
     {base_start, base_sweep_down, base_sweep_up, base_begin, base_advance, base_next_direction, base_product,
-     base_restrict_to, base_take_coarse, base_collect, base_sweep_up_coarse},
+     base_restrict_to, base_take_coarse, base_collect, base_sweep_up_coarse,
+     base_start_late, base_left_product, base_follow},
 #if defined(__x86_64__)
     {avx2_start, avx2_sweep_down, avx2_sweep_up, avx2_begin, avx2_advance, avx2_next_direction, avx2_product,
-     avx2_restrict_to, avx2_take_coarse, avx2_collect, avx2_sweep_up_coarse},
+     avx2_restrict_to, avx2_take_coarse, avx2_collect, avx2_sweep_up_coarse,
+     avx2_start_late, avx2_left_product, avx2_follow},
 #endif
 };
 
@@ -290,11 +295,13 @@ static void begin_coarse(qpc_ssor *s) {
     s->kernels->take_coarse(s);
 }
 
-double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
+/// Conjugate gradients from r: d, and the |residual|_{M^-1} reached, both in units of `unit`.
+static double run_cg(qpc_ssor *s, double target, int32_t most) {
     const qpc_ssor_kernels *run = s->kernels;
     target /= s->unit;
     float beta = 0;
     int64_t before = s->steps;
+    s->work = 0;
     if (s->coarse != NULL) begin_coarse(s);
     double rz = run->begin(s);
     for (int32_t step = 0; step < most && rz > target * target; step++) {
@@ -306,13 +313,19 @@ double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
         }
         double last = rz;
         rz = run->advance(s, (float)(last / curve));
+        s->work += last / curve * last;
         beta = (float)(rz / last);
         if (s->coarse == NULL) run->next_direction(s, beta);
     }
     s->many_steps = s->steps - before >= (s->coarse != NULL ? MANY_COARSE : MANY_PLAIN);
+    return sqrt(rz);
+}
+
+double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d) {
+    double reached = run_cg(s, target, most);
     for (int32_t i = 0; i < s->K->count; i++)
         for (int a = 0; a < 3; a++) d[3 * i + a] = s->unit * s->K->scale[i] * (double)s->d[4 * s->K->sweep.position[i] + a];
-    return s->unit * sqrt(rz);
+    return s->unit * reached;
 }
 
 void qpc_ssor_product(qpc_ssor *s, double *Kd) {
@@ -320,4 +333,121 @@ void qpc_ssor_product(qpc_ssor *s, double *Kd) {
     s->kernels->product(s);
     for (int32_t i = 0; i < K->count; i++)
         for (int a = 0; a < 3; a++) Kd[3 * i + a] = s->unit / K->scale[i] * (double)s->t[4 * K->sweep.position[i] + a];
+}
+
+// ---- residuals that are followed ----
+
+size_t qpc_ssor_late_size(const qpc_blocks *K) {
+    return (12 * QPC_SWEEP_LANES + 1) * (size_t)K->sweep.groups / 2 + 1;
+}
+
+void qpc_ssor_late_init(qpc_ssor *s, int32_t m, const int32_t *row_start, const int32_t *column, double *memory) {
+    const qpc_sweep *w = &s->K->sweep;
+    size_t vector = 4 * QPC_SWEEP_LANES * (size_t)w->groups;
+    s->sigma = (float *)memory;
+    s->sum = s->sigma + vector;
+    s->before = s->sum + vector;
+    s->slot_from = (int32_t *)(s->before + vector);
+    memset(s->sigma, 0, 3 * vector * sizeof *s->sigma);
+    s->first = w->count;
+    for (int32_t k = 0; k < row_start[m]; k++)
+        if (w->position[column[k] / 3] < s->first) s->first = w->position[column[k] / 3];
+    s->first -= s->first % QPC_SWEEP_LANES;
+    for (int32_t g = s->first / QPC_SWEEP_LANES; g < w->groups; g++) {
+        int32_t k = w->slot_start[g];
+        for (bool reaches = false; k < w->slot_start[g + 1]; k++) {
+            const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
+            for (int32_t l = 0; l < QPC_SWEEP_LANES; l++) // where there is no block, the column is the node's own
+                reaches |= c[l] >= 4 * s->first && c[l] != 4 * (QPC_SWEEP_LANES * g + l);
+            if (reaches) break;
+        }
+        s->slot_from[g] = k;
+    }
+}
+
+/// q: zero before `first`, a vector behind it.
+static void take_late(qpc_ssor *s, const float *from) {
+    size_t before = 4 * (size_t)s->first, size = 4 * QPC_SWEEP_LANES * (size_t)s->K->sweep.groups;
+    memset(s->q, 0, before * sizeof *s->q);
+    memcpy(s->q + before, from + before, (size - before) * sizeof *s->q);
+}
+
+/// t = W r behind `first`, without what reaches before it.
+static void lift(qpc_ssor *s) {
+    take_late(s, s->r);
+    s->kernels->left_product(s, s->first / QPC_SWEEP_LANES, s->slot_from, s->q);
+}
+
+double qpc_ssor_late_start(qpc_ssor *s, const double *rhs) {
+    size_t before = 4 * (size_t)s->first, size = 4 * QPC_SWEEP_LANES * (size_t)s->K->sweep.groups;
+    double norm = qpc_ssor_start(s, rhs);
+    if (!isfinite(norm)) return norm;
+    lift(s);
+    memcpy(s->sigma + before, s->t + before, (size - before) * sizeof *s->t);
+    memcpy(s->before, s->r, before * sizeof *s->r);
+    memset(s->d, 0, size * sizeof *s->d); // no step yet
+    s->inner = s->kernels->follow(s, 0);
+    return norm;
+}
+
+void qpc_ssor_late_push(qpc_ssor *s, int32_t columns, const int32_t *column, const double *value) {
+    for (int32_t k = 0; k < columns; k++) {
+        int32_t node = column[k] / 3;
+        s->sigma[4 * s->K->sweep.position[node] + column[k] % 3] += (float)(s->K->scale[node] / s->unit * value[k]);
+    }
+}
+
+double qpc_ssor_late_restart(qpc_ssor *s) {
+    take_late(s, s->sigma);
+    return s->unit * sqrt(fmax(s->kernels->start_late(s) + s->inner, 0));
+}
+
+void qpc_ssor_late_solve(qpc_ssor *s, double target, int32_t most, double *d) {
+    const qpc_sweep *w = &s->K->sweep;
+    memcpy(s->before, s->r, 4 * (size_t)s->first * sizeof *s->r);
+    (void)run_cg(s, target, most);
+    for (int32_t i = s->first; i < w->count; i++)
+        for (int a = 0; a < 3; a++) d[3 * w->node[i] + a] = s->unit * s->K->scale[w->node[i]] * (double)s->d[4 * i + a];
+}
+
+double qpc_ssor_late_work(const qpc_ssor *s) { return s->unit * s->unit * s->work; }
+
+/// t += E d
+static void add_rows(qpc_ssor *s) {
+    const float *K = s->K->sweep.diagonal;
+    for (int32_t k = 0; k < s->touched_count; k++) {
+        int32_t i = s->touched[k];
+        quad d = load(s->d + 4 * (int64_t)i), sum = times(s->D, i, d) - times(K, i, d);
+        for (int32_t e = s->start[i]; e < s->start[i + 1]; e++) {
+            float *other = s->t + 4 * (int64_t)s->column[e];
+            sum += base_gather(s->column, s->extra, e, e + 1, s->d);
+            store(other, load(other) + base_turned(s->extra + 12 * (int64_t)e, d));
+        }
+        store(s->t + 4 * (int64_t)i, load(s->t + 4 * (int64_t)i) + sum);
+    }
+}
+
+void qpc_ssor_late_follow(qpc_ssor *s, double step) {
+    int64_t size = 4 * QPC_SWEEP_LANES * (int64_t)s->K->sweep.groups;
+    float a = (float)step;
+    lift(s);
+    add_rows(s); // (K + E) d is what the recurrence has taken off, K d is less
+    for (int64_t k = 4 * (int64_t)s->first; k < size; k++) s->sigma[k] += a * (s->t[k] - s->sigma[k]);
+    s->inner = s->kernels->follow(s, a);
+}
+
+void qpc_ssor_late_forget(qpc_ssor *s) { memcpy(s->r, s->before, 4 * (size_t)s->first * sizeof *s->r); }
+
+void qpc_ssor_late_collect(qpc_ssor *s, double *dv) {
+    const qpc_sweep *w = &s->K->sweep;
+    for (int32_t i = 0; i < w->count; i++)
+        for (int a = 0; a < 3; a++) dv[3 * i + a] += s->unit * s->K->scale[i] * (double)s->sum[4 * w->position[i] + a];
+    memset(s->sum, 0, 4 * QPC_SWEEP_LANES * (size_t)w->groups * sizeof *s->sum);
+}
+
+void qpc_ssor_late_residual(qpc_ssor *s, double *ret) {
+    const qpc_sweep *w = &s->K->sweep;
+    s->kernels->left_product(s, 0, NULL, s->r);
+    for (int32_t i = 0; i < w->count; i++)
+        for (int a = 0; a < 3; a++) ret[3 * i + a] = s->unit / s->K->scale[i] * (double)s->t[4 * w->position[i] + a];
 }

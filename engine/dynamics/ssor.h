@@ -7,7 +7,10 @@
 /// precision and asks again.
 /// On large, stiff meshes they are deflated by a coarse space (coarse.h; Saad, Yeung, Erhel, Guyomarc'h 2000): a step
 /// costs one product with L'Z up and one down more, and a solve with A_c; with rows only after a solve that took many
-/// steps, since A_c has to be factored anew whenever the rows change. Sums run in a fixed order; memory from the caller; any thread.
+/// steps, since A_c has to be factored anew whenever the rows change.
+/// Where solve follows solve and only what rows do changes in between, residuals are followed without products (T55): the rows reach
+/// positions from `first` on, so that W^-1 of a residual stays what it is before it, and behind it comes from
+/// sigma = residual - (blocks that reach before `first`) W^-1 residual, in which no row is. Sums run in a fixed order; memory from the caller; any thread.
 #ifndef QPC_ENGINE_DYNAMICS_SSOR_H
 #define QPC_ENGINE_DYNAMICS_SSOR_H
 
@@ -40,6 +43,10 @@ typedef struct qpc_ssor {
     const qpc_coarse_factor *factor; // own, or K's
     double *c;                 // (aggregates + 1 by 4)
     float *mu;                 // alike, zeros at the end
+    int32_t first;             // what rows reach begins there, at a group
+    int32_t *slot_from;        // (groups) first slot that reaches no less far, from `first` on
+    float *sigma, *sum, *before; // as r: see above; steps taken, since the last qpc_ssor_collect(); r before a solve
+    double inner, work;        // r'D r before `first`; d'rhs of the last solve, by the recurrence, in units of unit^2
     bool rows;                 // may have rows
     bool many_steps;           // the last solve took so many that A_c with rows would pay
     bool started;              // the own ones are in use
@@ -61,6 +68,30 @@ double qpc_ssor_start(qpc_ssor *s, const double *rhs);
 double qpc_ssor_solve(qpc_ssor *s, double target, int32_t most, double *d);
 /// Kd (3 count) = K d of the d that was solved for last, in single precision.
 void qpc_ssor_product(qpc_ssor *s, double *Kd);
+
+/// ---- residuals that are followed (without a coarse space only) ----
+
+/// Floats and integers in doubles that this takes besides; place them there. Rows (CSR) as for qpc_ssor_couplings().
+size_t qpc_ssor_late_size(const qpc_blocks *K);
+void qpc_ssor_late_init(qpc_ssor *s, int32_t m, const int32_t *row_start, const int32_t *column, double *memory);
+/// qpc_ssor_start() of the residual that is followed from now on.
+double qpc_ssor_late_start(qpc_ssor *s, const double *rhs);
+/// residual += J'x of one row or block of rows: its columns and values.
+void qpc_ssor_late_push(qpc_ssor *s, int32_t columns, const int32_t *column, const double *value);
+/// |residual|_{M^-1} after pushes and another E.
+double qpc_ssor_late_restart(qpc_ssor *s);
+/// qpc_ssor_solve() of the residual; d of the nodes that rows may reach. Not lost: one of the two below has to follow.
+void qpc_ssor_late_solve(qpc_ssor *s, double target, int32_t most, double *d);
+/// d'residual of that solve.
+double qpc_ssor_late_work(const qpc_ssor *s);
+/// residual -= step K d
+void qpc_ssor_late_follow(qpc_ssor *s, double step);
+/// That solve has not been.
+void qpc_ssor_late_forget(qpc_ssor *s);
+/// dv += the steps followed; those are zero then.
+void qpc_ssor_late_collect(qpc_ssor *s, double *dv);
+/// The residual itself, after a restart (or a start) without another E since.
+void qpc_ssor_late_residual(qpc_ssor *s, double *ret);
 
 /// Kernels of instruction set 0 (any processor), 1 (AVX2), or the widest there is (-1), which is what
 /// qpc_ssor_init() takes; NULL if this processor lacks it. All give the same bits.

@@ -77,8 +77,8 @@ TARGET static inline void NAME(correct_up)(const qpc_ssor *s, int32_t i, const i
     }
 }
 
-/// Group g of y = W^-1 y, those before being done.
-TARGET static inline void NAME(solve_group)(const qpc_ssor *s, int32_t g, float *y) {
+/// Group g of y = W^-1 y, those before being done; slots before `from` meet zeros only.
+TARGET static inline void NAME(solve_group_from)(const qpc_ssor *s, int32_t g, int32_t from, float *y) {
     const qpc_sweep *w = &s->K->sweep;
     int32_t first = QPC_SWEEP_LANES * g, end = first + QPC_SWEEP_LANES < w->count ? first + QPC_SWEEP_LANES : w->count;
     float *own = y + 4 * (int64_t)first;
@@ -88,7 +88,7 @@ TARGET static inline void NAME(solve_group)(const qpc_ssor *s, int32_t g, float 
             if (s->column[k] < first)
                 store(y + 4 * (int64_t)i, load(y + 4 * (int64_t)i) - NAME(gather)(s->column, s->extra, k, k + 1, y));
     oct x = {0}, yy = {0}, z = {0}, v[3];
-    for (int32_t k = w->slot_start[g]; k < w->slot_start[g + 1]; k++) {
+    for (int32_t k = from; k < w->slot_start[g + 1]; k++) {
         const float *m = w->value + QPC_SWEEP_BLOCK * (int64_t)k;
         const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
         oct n[4] = {BESIDE(y + c[0], y + c[1]), BESIDE(y + c[2], y + c[3]), BESIDE(y + c[4], y + c[5]), BESIDE(y + c[6], y + c[7])};
@@ -108,6 +108,10 @@ TARGET static inline void NAME(solve_group)(const qpc_ssor *s, int32_t g, float 
         NAME(correct_up)(s, i, w->inner_start, w->inner_column, w->inner, y);
         NAME(correct_up)(s, i, s->start, s->column, s->extra, y);
     }
+}
+
+TARGET static inline void NAME(solve_group)(const qpc_ssor *s, int32_t g, float *y) {
+    NAME(solve_group_from)(s, g, s->K->sweep.slot_start[g], y);
 }
 
 /// q -= (transposed blocks left of the diagonal in row i) times t; within a group t follows.
@@ -279,6 +283,62 @@ TARGET static double NAME(advance)(qpc_ssor *s, float alpha) {
         }
     }
     return fmax(total(&rz), 0);
+}
+
+/// q = W^-1 q from position `first` on, where q is zero before it, r there and r'D r.
+TARGET static double NAME(start_late)(qpc_ssor *s) {
+    sums norm2 = {0};
+    for (int32_t g = s->first / QPC_SWEEP_LANES; g < s->K->sweep.groups; g++) {
+        int64_t at = 4 * QPC_SWEEP_LANES * (int64_t)g;
+        oct r[3], Dr[3];
+        NAME(solve_group_from)(s, g, s->slot_from[g], s->q);
+        NAME(load_group)(s->q + at, r);
+        NAME(times_group)(s->D + QPC_SWEEP_DIAGONAL * (int64_t)g, r, Dr);
+        NAME(add_dots)(&norm2, r, Dr);
+        NAME(store_group)(s->r + at, r);
+    }
+    return total(&norm2);
+}
+
+/// t = W y from group g0 on, where y is zero before it (from: slots that meet more than zeros; NULL: all).
+TARGET static void NAME(left_product)(qpc_ssor *s, int32_t g0, const int32_t *from, const float *y) {
+    const qpc_sweep *w = &s->K->sweep;
+    for (int32_t g = g0; g < w->groups; g++) {
+        int32_t first = QPC_SWEEP_LANES * g, end = first + QPC_SWEEP_LANES < w->count ? first + QPC_SWEEP_LANES : w->count;
+        oct v[3], sum[3], n[4];
+        NAME(load_group)(y + 4 * (int64_t)first, v);
+        NAME(times_group)(s->D + QPC_SWEEP_DIAGONAL * (int64_t)g, v, sum);
+        for (int32_t k = from != NULL ? from[g] : w->slot_start[g]; k < w->slot_start[g + 1]; k++) {
+            const float *m = w->value + QPC_SWEEP_BLOCK * (int64_t)k;
+            const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
+            for (int l = 0; l < 4; l++) n[l] = BESIDE(y + c[2 * l], y + c[2 * l + 1]);
+            NAME(take_apart)(n, v);
+            for (int r = 0; r < 3; r++) sum[r] += LOAD8(m + 24 * r) * v[0] + LOAD8(m + 24 * r + 8) * v[1] + LOAD8(m + 24 * r + 16) * v[2];
+        }
+        NAME(store_group)(s->t + 4 * (int64_t)first, sum);
+        for (int32_t i = first; i < end; i++) {
+            float *own = s->t + 4 * (int64_t)i;
+            store(own, load(own) + NAME(gather)(w->inner_column, w->inner, w->inner_start[i], w->inner_start[i + 1], y) +
+                           NAME(gather)(s->column, s->extra, s->start[i], s->start[i + 1], y));
+        }
+    }
+}
+
+/// Before position `first` r = before + step (r - before), and r'D r there; everywhere sum += step d.
+TARGET static double NAME(follow)(qpc_ssor *s, float step) {
+    sums norm2 = {0};
+    oct a = {step, step, step, step, step, step, step, step};
+    for (int32_t g = 0; g < s->K->sweep.groups; g++) {
+        int64_t at = 4 * QPC_SWEEP_LANES * (int64_t)g;
+        oct r[3], Dr[3];
+        for (int64_t k = at; k < at + 32; k += 8) AT8(s->sum + k) = LOAD8(s->sum + k) + a * LOAD8(s->d + k);
+        if (QPC_SWEEP_LANES * g >= s->first) continue;
+        for (int64_t k = at; k < at + 32; k += 8) AT8(s->r + k) = LOAD8(s->before + k) + a * (LOAD8(s->r + k) - LOAD8(s->before + k));
+        NAME(load_group)(s->r + at, r);
+        NAME(times_group)(s->D + QPC_SWEEP_DIAGONAL * (int64_t)g, r, Dr);
+        NAME(add_dots)(&norm2, r, Dr);
+    }
+    return total(&norm2);
 }
 
 /// p = q + beta p, q = p

@@ -7,13 +7,13 @@
 
 enum { LANES = QPC_SWEEP_LANES, TURNS = 8 };
 
-/// The nodes in LANES parts, those of part l beginning `turn` l nodes further on in theirs.
-static void deal(qpc_sweep *w, int32_t turn) {
-    int32_t missing = LANES * w->groups - w->count;
-    for (int32_t l = 0, first = 0; l < LANES; l++) {
-        int32_t size = w->groups - (l >= LANES - missing ? 1 : 0);
+/// Nodes [begin, end) of an order in LANES parts, those of part l beginning `turn` l nodes further on in theirs.
+static void deal_some(qpc_sweep *w, const int32_t *order, int32_t begin, int32_t end, int32_t turn) {
+    int32_t groups = (end - begin + LANES - 1) / LANES, missing = LANES * groups - (end - begin);
+    for (int32_t l = 0, first = begin; l < LANES; l++) {
+        int32_t size = groups - (l >= LANES - missing ? 1 : 0);
         for (int32_t k = 0; k < size; k++) {
-            int32_t node = first + (k + turn * l) % size, at = LANES * k + l;
+            int32_t node = order[first + (k + turn * l) % size], at = begin + LANES * k + l;
             w->position[node] = at;
             w->node[at] = node;
         }
@@ -21,12 +21,25 @@ static void deal(qpc_sweep *w, int32_t turn) {
     }
 }
 
-/// Of which turn the fewest blocks are between nodes of one group (a grid whose rows are as long as a part has them all there).
-static int32_t best_turn(qpc_sweep *w, const int32_t *start, const int32_t *column) {
+/// Those that are inside first, if they fill groups; how many.
+static int32_t put_in_order(int32_t count, const uint8_t *inside, int32_t *order) {
+    int32_t inner = 0, at = 0;
+    for (int32_t i = 0; i < count && inside != NULL; i++) inner += inside[i] != 0;
+    inner -= inner % LANES;
+    for (int32_t i = 0, before = 0; i < count; i++) {
+        bool first = inner > 0 && inside[i] != 0 && before < inner;
+        order[first ? before++ : inner + at++] = i;
+    }
+    return inner;
+}
+
+/// With the turn of which the fewest blocks are between nodes of one group (a grid whose rows are as long as a part has them all there).
+static void deal(qpc_sweep *w, const int32_t *order, int32_t inner, const int32_t *start, const int32_t *column) {
     int32_t best = 0, least = INT32_MAX;
     for (int32_t turn = 0; turn < TURNS && least > 0; turn++) {
         int32_t within = 0;
-        deal(w, turn);
+        deal_some(w, order, 0, inner, turn);
+        deal_some(w, order, inner, w->count, turn);
         for (int32_t i = 0; i < w->count; i++)
             for (int32_t k = start[i]; k < start[i + 1]; k++) within += w->position[i] / LANES == w->position[column[k]] / LANES;
         if (within < least) {
@@ -34,7 +47,8 @@ static int32_t best_turn(qpc_sweep *w, const int32_t *start, const int32_t *colu
             best = turn;
         }
     }
-    return best;
+    deal_some(w, order, 0, inner, best);
+    deal_some(w, order, inner, w->count, best);
 }
 
 /// Each block goes to the row of its later node, into its place there; `next` (count) is scratch.
@@ -97,7 +111,7 @@ static void fill_slots(qpc_sweep *w) {
     }
 }
 
-bool qpc_sweep_make(qpc_sweep *w, int32_t count, const int32_t *start, const int32_t *column) {
+bool qpc_sweep_make(qpc_sweep *w, int32_t count, const int32_t *start, const int32_t *column, const uint8_t *inside) {
     size_t nodes = (size_t)count, blocks = (size_t)start[count];
     w->count = count;
     w->groups = (count + LANES - 1) / LANES;
@@ -116,7 +130,7 @@ bool qpc_sweep_make(qpc_sweep *w, int32_t count, const int32_t *start, const int
     bool good = w->position != NULL && w->node != NULL && w->start != NULL && w->column != NULL && w->from != NULL && w->place != NULL &&
                 w->slot_start != NULL && w->inner_start != NULL && w->diagonal != NULL && w->inverse != NULL && next != NULL;
     if (good) {
-        deal(w, best_turn(w, start, column));
+        deal(w, next, put_in_order(count, inside, next), start, column);
         make_rows(w, start, column, next);
         count_slots(w);
         size_t slots = (size_t)w->slot_start[groups], inner = (size_t)w->inner_start[nodes];

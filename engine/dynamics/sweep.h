@@ -3,7 +3,7 @@
 /// Each node's unknowns are scaled so that the diagonal is about 1. The nodes are dealt out to QPC_SWEEP_LANES parts
 /// that take turns: a group is one node of each, and a sweep goes from group to group. Neighbours in a mesh are then
 /// seldom in one group, a node seldom waits for the one before, and within its part a sweep runs as it would through
-/// the whole. Blocks left of the diagonal lie in slots of a group, one block a lane, so that a group is solved for by
+/// the whole. Nodes that no row is ever on (the inside of soft bodies) come first, so that what rows change is the end of a sweep. Blocks left of the diagonal lie in slots of a group, one block a lane, so that a group is solved for by
 /// vertical arithmetic; the few between nodes of one group stand apart (`inner`). Vectors are by positions, three
 /// unknowns and a zero each, up to a whole group: what is over stays zero.
 #ifndef QPC_ENGINE_DYNAMICS_SWEEP_H
@@ -40,8 +40,9 @@ static inline int64_t qpc_sweep_diagonal(int32_t position) {
     return QPC_SWEEP_DIAGONAL * (int64_t)(position / QPC_SWEEP_LANES) + qpc_sweep_lane(position);
 }
 
-/// Places for the blocks left of the diagonal of `count` nodes (start, column: by rows, columns ascending); false: no memory.
-bool qpc_sweep_make(qpc_sweep *w, int32_t count, const int32_t *start, const int32_t *column);
+/// Places for the blocks left of the diagonal of `count` nodes (start, column: by rows, columns ascending); inside (count): those that
+/// come first, as far as they fill groups; NULL: none. False: no memory.
+bool qpc_sweep_make(qpc_sweep *w, int32_t count, const int32_t *start, const int32_t *column, const uint8_t *inside);
 void qpc_sweep_fini(qpc_sweep *w);
 /// Values of K's blocks (x 9 by rows), scaled by nodes.
 void qpc_sweep_refill(qpc_sweep *w, const double *value, const double *scale);

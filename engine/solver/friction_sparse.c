@@ -190,6 +190,7 @@ static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const dou
     if (!allocate(s)) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     if ((st = make_blocks(s, lambda, beta, err)) != QPC_OK) return st;
     if ((st = make_reach(s, c, err)) != QPC_OK) return st;
+    s->late = c->mild;
     if (!qpc_sheet_allocate_steps(s)) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
     // K^-1 b, which only S needs
     if (c->mild) qpc_linsys_solve_like_last(qp->sys, qp->b, FREE_MILD, s->free_dv);
@@ -204,6 +205,7 @@ static qpc_status set_up(qpc_sheet *s, course *c, const double *start, const dou
         for (int32_t i = 0; i < qp->m; i++) qpc_friction_block_push(s->blocks + i, s->blocks[i].x, s->grad);
         qpc_linsys_solve_roughly(qp->sys, s->grad, s->free_dv, c->mild ? fmax(SETTLED, c->tolerance) : SETTLED, 0, s->dv);
     }
+    s->fresh = true; // nothing has been followed
     qpc_sheet_refresh(s);
     for (int32_t i = 0; i < qp->m; i++) s->blocks[i].slide = c->linear ? qpc_sheet_slide(s->blocks + i) : 0;
     s->single = c->mild;
@@ -247,7 +249,7 @@ static double look(qpc_sheet *s, course *c) {
     c->norm = qpc_friction_blocks_map(s->blocks, s->qp->m);
     take_in(s, c);
     for (int32_t i = 0; i < s->qp->m; i++) energy += energy_of(s->blocks + i);
-    c->doubt = doubt_of(s, c);
+    c->doubt = s->late ? HUGE_VAL : doubt_of(s, c); // late: when somebody needs it
     return sqrt(energy);
 }
 
@@ -306,7 +308,7 @@ static void update(qpc_sheet *s, course *c, double energy) {
 
 static void take_factor(qpc_sheet *s, course *c) {
     if (s->single) qpc_sheet_refresh(s);
-    s->by_cg = s->single = c->mild = false;
+    s->by_cg = s->single = s->late = c->mild = false;
     set_weights(s, R_FACTOR);
 }
 
@@ -350,13 +352,21 @@ static void settle(qpc_sheet *s, course *c) {
     take_in(s, c);
 }
 
+/// The gradient, where it was followed only.
+static void know_doubt(qpc_sheet *s, course *c) {
+    if (!s->late || c->doubt < HUGE_VAL) return;
+    qpc_ssor_late_residual(&s->ssor, s->grad);
+    c->doubt = doubt_of(s, c);
+}
+
 /// Whether |F| is within `part` of the tolerance, and what the gradient may hide of it. Where K is mild the bound on that is far too wide: an
 /// answer on the way does with what it hides as a rule, others with the bound within the tolerance itself.
-static bool is_met(const qpc_sheet *s, const course *c, double part) {
+static bool is_met(qpc_sheet *s, course *c, double part) {
     double most = part * c->tolerance * c->scale;
     if (c->norm + c->doubt <= most) return true;
     bool rough = c->tolerance >= ROUGH;
     if (!c->mild || !(c->norm + (rough ? HIDES_ROUGHLY : HIDES) * s->gradient <= most)) return false;
+    if (!rough) know_doubt(s, c);
     return rough || c->norm + c->doubt <= c->tolerance * c->scale;
 }
 
@@ -414,6 +424,20 @@ static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps,
     return QPC_OK;
 }
 
+/// What was followed becomes dv, and its equation unless that is met.
+static void leave(qpc_sheet *s, course *c) {
+    if (!s->late) return;
+    if (is_met(s, c, 1)) {
+        know_doubt(s, c);
+        if (!s->fresh) qpc_ssor_late_collect(&s->ssor, s->dv);
+    } else {
+        if (!s->fresh) qpc_sheet_refresh(s);
+        balance(s);
+        c->doubt = doubt_of(s, c);
+    }
+    s->fresh = true;
+}
+
 /// Steps from afar until Newton takes its turn: as many as a few of its factorisations cost.
 static int32_t far_steps(const qpc_sheet *s, const course *c) {
     double steps = NEAR_FACTORS * s->qp->sys->operations / (CG_A_STEP * step_operations(s->qp->sys));
@@ -430,7 +454,7 @@ static qpc_status close_in(qpc_sheet *s, course *c, int32_t most, int32_t *steps
     qpc_sheet_center(s);
     c->least = c->reference = HUGE_VAL;
     c->damping = 1;
-    c->linear = c->mild = false; // K has a factor now
+    c->linear = c->mild = s->late = false; // K has a factor now
     return QPC_OK;
 }
 
@@ -447,6 +471,7 @@ static qpc_status approach(qpc_sheet *s, course *c, const qpc_friction_doubt *do
     for (int32_t turn = 0; turn < TURNS && *steps < most; turn++) {
         int32_t far = *steps + far_steps(s, c);
         qpc_status st = iterate(s, c, far < most ? far : most, steps, err);
+        leave(s, c);
         if (st != QPC_OK || is_met(s, c, 1) || *steps >= most) return st;
         if (turn == 0 && doubt != NULL && c->norm > FAR_OFF * c->scale) st = doubt->contradict(doubt->context, &vain, err);
         if (st != QPC_OK || vain) return st;

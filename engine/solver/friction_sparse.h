@@ -30,11 +30,14 @@ typedef struct qpc_sheet {
     qpc_friction_block *blocks; // (m)
     qpc_qp rows;                // G with G'G = H'C H, `size` rows a block, all of a block on its columns
     int32_t *row_start, *row_column, *list, listed;
+    double *carried;            // (m x 3) x in the residual that is followed
     double *row_value, *weight; // weight: 1 of what is listed, else 0
     qpc_ssor ssor;
     qpc_normal *normal;         // with a factor instead
     bool by_cg;
     bool single;                // K d of steps in single precision: `rest` drifts off by 1e-7 of it
+    bool late;                  // alike, and residuals are followed without products (ssor.h): `dv`, `rest` and `grad` are
+    bool fresh;                 // as they were at the last refresh then, unless fresh
     double *dv, *rest, *grad, *d, *Kd, *free_dv; // (3 nodes); rest: K dv - b, grad: H'x - rest
     double gradient;            // in the norm of what preconditions
     int64_t cg_steps;
@@ -65,7 +68,7 @@ qpc_status qpc_sheet_leap(qpc_sheet *s, double R, double goal, int32_t most, int
 /// Newton on the law in the form of Alart and Curnier from x of the blocks, at most `most` steps, down to a natural residual of `goal`.
 /// x of the blocks: the best so far by it, dv: its motion to the round-off of K^-1. QPC_ERR_MEMORY, QPC_ERR_LIMIT.
 qpc_status qpc_sheet_newton(qpc_sheet *s, double goal, int32_t most, int32_t *steps, qpc_error *err);
-/// rest and y afresh from dv.
+/// rest and y afresh from dv, with the steps that were followed.
 void qpc_sheet_refresh(qpc_sheet *s);
 
 #endif

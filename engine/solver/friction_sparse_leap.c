@@ -199,6 +199,9 @@ qpc_status qpc_sheet_leap(qpc_sheet *s, double R, double goal, int32_t most, int
     leap l = {.s = s};
     *ret_gained = false;
     if (!allocate(&l)) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", s->qp->m);
+    bool late = s->late; // whole vectors from here on
+    if (late && !s->fresh) qpc_sheet_refresh(s);
+    s->late = false;
     keep(&l);
     R = fmin(R, s->by_cg ? R_MOST_CG : R_MOST_FACTOR);
     for (int32_t i = 0; i < s->qp->m; i++) {
@@ -221,6 +224,7 @@ qpc_status qpc_sheet_leap(qpc_sheet *s, double R, double goal, int32_t most, int
         if (!(error <= PROGRESS * before) && (k > 0 || !(error <= WILD * before))) break;
     }
     s->ssor.lost = false;
+    s->late = late;
     if (st == QPC_OK) go_back(&l);
     for (int32_t i = 0; i < s->qp->m; i++) s->blocks[i].R = l.blocks[i].R;
     qpc_arena_rewind(s->arena, mark);

@@ -51,6 +51,12 @@ bool qpc_sheet_allocate_steps(qpc_sheet *s) {
     double *memory = qpc_arena_array(s->arena, qpc_ssor_size(K, true, couplings), sizeof *memory);
     if (memory == NULL) return false;
     qpc_ssor_init(&s->ssor, K, true, couplings, memory);
+    if (!s->late) return true;
+    s->late = s->ssor.l == NULL; // no coarse space
+    double *more = qpc_arena_array(s->arena, qpc_ssor_late_size(K), sizeof *more);
+    s->carried = qpc_arena_array(s->arena, 3 * (size_t)s->qp->m, sizeof *s->carried);
+    if (more == NULL || s->carried == NULL) return false;
+    qpc_ssor_late_init(&s->ssor, s->rows.m, s->row_start, s->row_column, more);
     return true;
 }
 
@@ -110,23 +116,50 @@ static uint8_t linear_multiplier(qpc_friction_block *b, double *z) {
     return edge ? 2 : 1;
 }
 
+/// What is new of the block's x goes into the residual that is followed.
+static void push_change(qpc_sheet *s, int32_t i) {
+    const qpc_friction_block *b = s->blocks + i;
+    double *carried = s->carried + 3 * (int64_t)i, value[QPC_BLOCK_COLUMNS], change[3] = {0};
+    for (int32_t a = 0; a < b->size; a++) {
+        change[a] = b->x[a] - carried[a];
+        carried[a] = b->x[a];
+    }
+    if (change[0] == 0 && change[1] == 0 && change[2] == 0) return;
+    for (int32_t k = 0; k < b->columns; k++) {
+        value[k] = 0;
+        for (int32_t a = 0; a < b->size; a++) value[k] += change[a] * b->h[a][k];
+    }
+    qpc_ssor_late_push(&s->ssor, b->columns, b->column, value);
+}
+
+/// The gradient of all unknowns, and where it is followed from there on.
+static double start_gradient(qpc_sheet *s) {
+    if (!s->late) return qpc_ssor_start(&s->ssor, s->grad);
+    if (!s->fresh) return qpc_ssor_late_restart(&s->ssor);
+    s->fresh = false;
+    for (int32_t i = 0; i < s->qp->m; i++) memcpy(s->carried + 3 * (int64_t)i, s->blocks[i].x, sizeof s->blocks[i].x);
+    return qpc_ssor_late_start(&s->ssor, s->grad);
+}
+
 bool qpc_sheet_linearise(qpc_sheet *s, bool linear) {
     const qpc_qp *qp = s->qp;
+    bool follows = s->late && !s->fresh;
     s->listed = 0;
     memset(s->weight, 0, (size_t)s->rows.m * sizeof *s->weight);
-    for (int32_t k = 0; k < qp->n; k++) s->grad[k] = -s->rest[k];
+    for (int32_t k = 0; k < qp->n && !follows; k++) s->grad[k] = -s->rest[k];
     for (int32_t i = 0, first = 0; i < qp->m; first += s->blocks[i++].size) {
         qpc_friction_block *b = s->blocks + i;
         double z[3];
         b->side = linear ? linear_multiplier(b, z) : qpc_friction_multiplier(b, b->y, z, b->x);
+        if (follows) push_change(s, i);
         if (b->side == 0) continue;
         list_block(s, b, first, z);
-        qpc_friction_block_push(b, b->x, s->grad);
+        if (!follows) qpc_friction_block_push(b, b->x, s->grad);
     }
     if (s->by_cg) {
         if (!qpc_ssor_prepare(&s->ssor, s->listed, s->list, s->row_start, s->row_column, s->row_value, s->weight))
             return false;
-        s->gradient = qpc_ssor_start(&s->ssor, s->grad);
+        s->gradient = start_gradient(s);
         return true;
     }
     // No factor yet: the diagonal tells whether one pays.
@@ -173,8 +206,51 @@ void qpc_sheet_center(qpc_sheet *s) {
     }
 }
 
+static void move_blocks(qpc_sheet *s, double t) {
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        qpc_friction_block *b = s->blocks + i;
+        for (int32_t a = 0; a < b->size; a++) b->y[a] += t * b->dy[a];
+    }
+}
+
+/// d'G'G d
+static double curve_of_rows(const qpc_sheet *s) {
+    double curve = 0;
+    for (int32_t l = 0; l < s->listed; l++) {
+        double sum = 0;
+        for (int32_t k = s->row_start[s->list[l]]; k < s->row_start[s->list[l] + 1]; k++) sum += s->row_value[k] * s->d[s->row_column[k]];
+        curve += sum * sum;
+    }
+    return curve;
+}
+
+/// A step whose d'grad and d'K d come from the recurrence of conjugate gradients: (K + G'G) d is all but grad along d.
+static bool late_step(qpc_sheet *s, double target, bool whole) {
+    int64_t before = s->ssor.steps;
+    qpc_ssor_late_solve(&s->ssor, target, CG_AT_ONCE, s->d);
+    s->cg_steps += s->ssor.steps - before;
+    double work = qpc_ssor_late_work(&s->ssor), linear = -work, curve = fmax(work - curve_of_rows(s), 0);
+    for (int32_t i = 0; i < s->qp->m; i++) {
+        qpc_friction_block *b = s->blocks + i;
+        qpc_friction_block_velocity(b, s->d, b->dy);
+        for (int32_t a = 0; a < b->size; a++) linear += b->x[a] * b->dy[a];
+    }
+    if (s->ssor.lost || !(work > 0 && isfinite(linear) && isfinite(curve))) {
+        qpc_ssor_late_forget(&s->ssor);
+        return false;
+    }
+    double t = whole ? 1 : qpc_friction_line_search(s->blocks, s->qp->m, -work, linear, curve);
+    qpc_ssor_late_follow(&s->ssor, t);
+    move_blocks(s, t);
+    return true;
+}
+
 qpc_status qpc_sheet_step(qpc_sheet *s, double target, bool whole, bool *ret_good, qpc_error *err) {
     const qpc_qp *qp = s->qp;
+    if (s->late) {
+        *ret_good = late_step(s, target, whole);
+        return QPC_OK;
+    }
     qpc_status st = direction(s, target, ret_good, err);
     if (st != QPC_OK || !*ret_good) return st;
     if (s->by_cg && s->single) qpc_ssor_product(&s->ssor, s->Kd);
@@ -193,15 +269,14 @@ qpc_status qpc_sheet_step(qpc_sheet *s, double target, bool whole, bool *ret_goo
         s->dv[k] += t * s->d[k];
         s->rest[k] += t * s->Kd[k];
     }
-    for (int32_t i = 0; i < qp->m; i++) {
-        qpc_friction_block *b = s->blocks + i;
-        for (int32_t a = 0; a < b->size; a++) b->y[a] += t * b->dy[a];
-    }
+    move_blocks(s, t);
     return QPC_OK;
 }
 
 void qpc_sheet_refresh(qpc_sheet *s) {
     const qpc_qp *qp = s->qp;
+    if (s->late && !s->fresh) qpc_ssor_late_collect(&s->ssor, s->dv);
+    s->fresh = true;
     qpc_sheet_multiply(qp, s->dv, s->rest);
     for (int32_t k = 0; k < qp->n; k++) s->rest[k] -= qp->b[k];
     for (int32_t i = 0; i < qp->m; i++) {

@@ -53,6 +53,17 @@ qpc_status qpc_softs_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err
     return st;
 }
 
+void qpc_softs_mark_inside(const qpc_world *w, uint8_t *inside) {
+    memset(inside, 0, (size_t)w->block_count);
+    for (int32_t i = 0; i < w->body_count; i++) {
+        const qpc_body *b = &w->bodies[i];
+        if (b->tet_count == 0) continue;
+        memset(inside + b->first_node, 1, (size_t)b->node_count);
+        const int32_t *corner = qpc_mesh_elements(b->mesh);
+        for (int64_t k = 0; k < 3 * qpc_mesh_element_count(b->mesh); k++) inside[b->first_node + corner[k]] = 0;
+    }
+}
+
 void qpc_softs_fini(qpc_world *w) {
     qpc_softs *s = &w->softs;
     void *const all[] = {s->node, s->place, s->inverse, s->volume, s->mu, s->lambda, s->material};

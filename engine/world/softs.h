@@ -17,6 +17,8 @@ typedef struct qpc_softs { // the tetrahedra of all soft bodies, body after body
 
 /// The tetrahedra of a scene, sorted within each body; their places in K come with its pattern. QPC_ERR_MEMORY.
 qpc_status qpc_softs_make(struct qpc_world *w, const struct qpc_scene_def *def, qpc_error *err);
+/// Marks what is inside soft bodies (no triangle of their boundaries has it), in inside (block_count).
+void qpc_softs_mark_inside(const struct qpc_world *w, uint8_t *inside);
 void qpc_softs_fini(struct qpc_world *w);
 size_t qpc_softs_memory(const struct qpc_world *w);
 /// Square of about the highest frequency of a body, 1/s2: of one node against an element.

@@ -414,7 +414,11 @@ static qpc_status make_system(qpc_world *w, qpc_error *err) {
     qpc_status st = qpc_tets_pattern(&w->springs, &s->tets, w->free_count, &start, &row, w->spring_place, s->place, err);
     if (st != QPC_OK) return st;
     if (w->rigid_count > 0) st = qpc_rigid_add_pattern(w, &start, &row, err);
-    if (st == QPC_OK) st = qpc_linsys_resize_sparse(&w->sys, 3 * w->block_count, start, row, err);
+    uint8_t *inside = st == QPC_OK ? qpc_alloc_array((size_t)w->block_count, 1) : NULL;
+    if (st == QPC_OK && inside == NULL) st = qpc_fail(err, QPC_ERR_MEMORY, "no memory for the order of %d nodes", w->block_count);
+    if (st == QPC_OK) qpc_softs_mark_inside(w, inside);
+    if (st == QPC_OK) st = qpc_linsys_resize_soft(&w->sys, 3 * w->block_count, start, row, inside, err);
+    qpc_free(inside);
     qpc_free(start);
     qpc_free(row);
     return st;

@@ -295,7 +295,7 @@ static void making_one_without_memory_says_so(void **state) {
     QPC_FAULTS(f) {
         qpc_blocks *b = NULL;
         qpc_error err = {0};
-        qpc_status status = qpc_blocks_create(d.n, d.sys.start, d.sys.row, &b, &err);
+        qpc_status status = qpc_blocks_create(d.n, d.sys.start, d.sys.row, NULL, &b, &err);
         if (qpc_faults_ended(&f, status)) {
             assert_non_null(b->coarse);
             qpc_blocks_destroy(b);

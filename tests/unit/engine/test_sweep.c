@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { NODES = 43, UNKNOWNS = 3 * NODES, ROWS = 30, ENTRIES = UNKNOWNS * (UNKNOWNS + 1) / 2, PART = 12 };
 
@@ -47,7 +48,7 @@ static void make(problem *p, int32_t reach) {
             for (int32_t j = at - PART; j < at; j++) p->full[p->column[i]][p->column[j]] += p->R[r] * p->J[i] * p->J[j];
     }
     for (int32_t i = 0; i < UNKNOWNS; i++) p->b[i] = wave(1000 + i);
-    assert_int_equal(qpc_blocks_create(UNKNOWNS, p->start, p->row, &p->K, NULL), QPC_OK);
+    assert_int_equal(qpc_blocks_create(UNKNOWNS, p->start, p->row, NULL, &p->K, NULL), QPC_OK);
     qpc_blocks_refill(p->K, p->start, p->row, p->value);
     int64_t couplings = qpc_ssor_couplings(ROWS, p->row_start, p->column);
     p->memory = calloc(qpc_ssor_size(p->K, true, couplings), sizeof *p->memory);
@@ -150,6 +151,59 @@ static void both_instruction_sets_give_the_same_bits_within_groups(void **state)
     drop(&p);
 }
 
+/// Rows on what a sweep comes to from position `first` on, R as it is; K + J'RJ and E afresh.
+static void move_rows(problem *p, int32_t first) {
+    for (int32_t k = 0; k < PART * ROWS; k++) {
+        int32_t at = p->K->sweep.position[p->column[k] / 3];
+        if (at < first) p->column[k] = 3 * p->K->sweep.node[first + at] + p->column[k] % 3;
+    }
+    memcpy(p->full, p->alone, sizeof p->full);
+    for (int32_t r = 0; r < ROWS; r++)
+        for (int32_t i = PART * r; i < PART * (r + 1); i++)
+            for (int32_t j = PART * r; j < PART * (r + 1); j++) p->full[p->column[i]][p->column[j]] += p->R[r] * p->J[i] * p->J[j];
+    assert_true(qpc_ssor_prepare(&p->cg, ROWS, p->list, p->row_start, p->column, p->J, p->R));
+}
+
+/// T55, against residuals in double precision: steps of 0.7 d, what rows push in between, another E.
+static void residuals_follow_steps_and_rows_without_products(void **state) {
+    (void)state;
+    static const int32_t first[] = {0, 8, 16};
+    for (size_t k = 0; k < sizeof first / sizeof *first; k++) {
+        static problem p;
+        double d[UNKNOWNS], r[UNKNOWNS], memory[4000];
+        make(&p, 6);
+        move_rows(&p, first[k]);
+        assert_true(qpc_ssor_late_size(p.K) <= sizeof memory / sizeof *memory);
+        qpc_ssor_late_init(&p.cg, ROWS, p.row_start, p.column, memory);
+        assert_int_equal(p.cg.first, first[k]);
+        double norm = qpc_ssor_late_start(&p.cg, p.b), start = norm;
+        for (int32_t round = 0; round < 3; round++) {
+            double dv[UNKNOWNS] = {0}, work = 0;
+            qpc_ssor_late_solve(&p.cg, 0.3 * norm, UNKNOWNS, d);
+            if (round == 0) { // a step that is not taken leaves all as it was
+                qpc_ssor_late_forget(&p.cg);
+                assert_true(fabs(qpc_ssor_late_restart(&p.cg) - norm) <= 1e-5 * norm);
+                qpc_ssor_late_solve(&p.cg, 0.3 * norm, UNKNOWNS, d);
+            }
+            qpc_ssor_late_follow(&p.cg, 0.7);
+            qpc_ssor_late_collect(&p.cg, dv);
+            for (int32_t i = 0; i < UNKNOWNS; i++) work += dv[i] / 0.7 * p.b[i];
+            assert_true(fabs(qpc_ssor_late_work(&p.cg) - work) <= 1e-4 * fabs(work));
+            for (int32_t i = 0; i < UNKNOWNS; i++)
+                for (int32_t j = 0; j < UNKNOWNS; j++) p.b[i] -= p.alone[i][j] * dv[j];
+            for (int32_t e = 0; e < PART; e++) p.b[p.column[PART * round + e]] += p.J[PART * round + e];
+            qpc_ssor_late_push(&p.cg, PART, p.column + PART * round, p.J + PART * round);
+            for (int32_t i = 0; i < ROWS; i++) p.R[i] *= 1.5;
+            move_rows(&p, first[k]);
+            norm = qpc_ssor_late_restart(&p.cg);
+            assert_true(fabs(norm - norm_of(&p)) <= 1e-5 * start);
+            qpc_ssor_late_residual(&p.cg, r);
+            for (int32_t i = 0; i < UNKNOWNS; i++) assert_true(fabs(r[i] - p.b[i]) <= 2e-5);
+        }
+        drop(&p);
+    }
+}
+
 /// Rows of a grid as long as a part: dealt out straight, all neighbours across them would be in one group.
 static void parts_are_turned_where_rows_of_a_grid_are_as_long(void **state) {
     (void)state;
@@ -162,17 +216,41 @@ static void parts_are_turned_where_rows_of_a_grid_are_as_long(void **state) {
     }
     start[GRID] = at;
     qpc_sweep w = {0};
-    assert_true(qpc_sweep_make(&w, GRID, start, column));
+    assert_true(qpc_sweep_make(&w, GRID, start, column, NULL));
     assert_int_equal(w.groups, LONG);
     assert_int_equal(w.inner_start[GRID], 0);
     qpc_sweep_fini(&w);
     free(start);
 }
 
+static void what_is_inside_comes_first_as_far_as_it_fills_groups(void **state) {
+    (void)state;
+    enum { CHAIN = 45, FIRST = 16 }; // 18 of them inside
+    int32_t start[CHAIN + 1] = {0}, column[CHAIN], seen[CHAIN] = {0}, within = 0;
+    uint8_t inside[CHAIN];
+    for (int32_t i = 0; i < CHAIN; i++) {
+        inside[i] = i % 5 < 2;
+        column[i] = i; // of i + 1
+        start[i + 1] = i;
+    }
+    qpc_sweep w = {0};
+    assert_true(qpc_sweep_make(&w, CHAIN, start, column, inside));
+    for (int32_t at = 0; at < CHAIN; at++) {
+        assert_int_equal(w.position[w.node[at]], at);
+        assert_int_equal(seen[w.node[at]]++, 0);
+        if (at < FIRST) assert_true(inside[w.node[at]] != 0);
+        else within += inside[w.node[at]];
+    }
+    assert_int_equal(within, 2);
+    qpc_sweep_fini(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sweeps_are_those_of_plain_substitution),
         cmocka_unit_test(both_instruction_sets_give_the_same_bits_within_groups),
+        cmocka_unit_test(residuals_follow_steps_and_rows_without_products),
+        cmocka_unit_test(what_is_inside_comes_first_as_far_as_it_fills_groups),
         cmocka_unit_test(parts_are_turned_where_rows_of_a_grid_are_as_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
