@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-static const double LEAST_PART = 0.1; // of its way that a group goes; less is nothing
+// Of its way that a group goes; less is nothing. What no attempt resolves goes on in small parts, or it would stand for good. Out of budget
+// it stands sooner: of unsolved QPs neither way nor forces say much.
+static const double LEAST_PART = 1e-3, LEAST_OF_BUDGET = 0.1;
 static const double MOST_PAID = 0.99; // of its kinetic energy that a group pays
 
 typedef struct groups { // of free bodies that rows join
@@ -200,7 +202,7 @@ static void slow_rigid(qpc_world *w, const qpc_trial *t, int32_t rigid, bool sta
 /// Half of its way and velocity, or none of it and no forces.
 static void slow(qpc_world *w, const qpc_trial *t, groups *g, int32_t group) {
     g->part[group] *= 0.5;
-    bool stands = g->part[group] < LEAST_PART;
+    bool stands = g->part[group] < (t->exhausted ? LEAST_OF_BUDGET : LEAST_PART);
     if (stands) g->part[group] = 0.0;
     for (int32_t k = group; k < w->body_count; k++) {
         const qpc_body *body = &w->bodies[k];

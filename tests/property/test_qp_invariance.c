@@ -115,6 +115,7 @@ static void scale_masses(qp_file *f, double s) {
         if (!empty) f->kappa[i] /= sqrt(s);
     }
     f->scale *= sqrt(s);
+    if (f->objective != NULL) f->objective[0] *= s;
 }
 
 /// x_j = d_j y_j, d_j = 10^-exponent to 10^exponent: K := D K D, b := D b, J := J D.
