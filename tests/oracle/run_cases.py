@@ -3,6 +3,10 @@
 reason for every id, and the counts. Exit status 1 if anything failed.
 
     tests/oracle/run_cases.py [--build DIR] [GROUP or ID ...]
+    tests/oracle/run_cases.py [--build DIR] FOLDER [FILE NAME PART ...]
+
+FOLDER: any folder of scene cases (*.json), of mesh cases (*.expect.json beside each file), or of meshes with known counts (stats.json),
+or one that has such folders in it.
 
 ccd and qp ask the engine through the program case_tool; dynamics and storage run against a
 qpcollided of their own; mesh is mesh_cases.py beside this file; protocol is tests/e2e/test_protocol_cases.py, whose results are counted
@@ -666,16 +670,56 @@ def cases(quick=False):
 GROUPS = {"ccd": "C", "qp": "Q", "dynamics": "D", "storage": "S", "protocol": "P", "mesh": "M"}
 
 
+def check_index_row(name, error):
+    need(error is None, f"{name}: {error}")
+
+
+def folder_cases(folder):
+    """What is in a folder, by its files: name -> function."""
+    if (folder / "stats.json").exists():
+        return {name: functools.partial(check_index_row, name, error)
+                for name, error in mesh_cases.run_index(folder, build())}
+    if any(folder.glob("*.expect.json")):
+        return {name: functools.partial(mesh_cases.run_mesh, path, build())
+                for name, path in mesh_cases.files_of(folder).items()}
+    table = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            case = json.loads(path.read_text())
+        except ValueError:
+            continue  # no case
+        if isinstance(case, dict) and {"id", "steps", "expect"} <= case.keys():
+            table[path.stem] = functools.partial(run_dynamics, path)
+    return table
+
+
+def cases_of(folder, parts):
+    """Of a folder, or of those in it; with parts, what has one of them in its name."""
+    table = folder_cases(folder)
+    if not table:
+        for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
+            table.update(folder_cases(inner))
+    return {name: function for name, function in table.items()
+            if not parts or any(part in name for part in parts)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, help="build folder (build-test)")
     parser.add_argument("--quick", action="store_true", help="shorter waits, fewer repetitions")
-    parser.add_argument("wanted", nargs="*", help="groups (ccd, qp, ...) or ids (C01, ...)")
+    parser.add_argument("wanted", nargs="*", help="groups (ccd, qp, ...) or ids (C01, ...); or a folder")
     args = parser.parse_args()
     if args.build:
         os.environ["QPC_BUILD"] = str(args.build.resolve())
-    wanted = [GROUPS.get(word, word) for word in args.wanted]
+    folder = pathlib.Path(args.wanted[0]) if args.wanted else None
+    if folder is not None and args.wanted[0] not in GROUPS and folder.is_dir():
+        wanted, table = [], cases_of(folder, args.wanted[1:])
+        if not table:
+            parser.error(f"{folder} has no cases of a known format")
+    else:
+        folder, wanted = None, [GROUPS.get(word, word) for word in args.wanted]
+        table = cases(args.quick)
     counts = {"pass": 0, "fail": 0, "skip": 0}
 
     def say(result, name, text=""):
@@ -685,7 +729,7 @@ def main():
     def is_wanted(name):
         return not wanted or any(name.startswith(word) for word in wanted)
 
-    for name, function in cases(args.quick).items():
+    for name, function in table.items():
         if not is_wanted(name):
             continue
         try:
@@ -696,7 +740,7 @@ def main():
             say("fail", name, f"{type(error).__name__}: {error}")
         else:
             say("pass", name)
-    if is_wanted("P") or any(word.startswith("P") for word in wanted):
+    if folder is None and (is_wanted("P") or any(word.startswith("P") for word in wanted)):
         try:
             results = protocol_results()
         except Skip as reason:
