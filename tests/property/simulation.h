@@ -29,6 +29,16 @@ static inline void simulation_step(simulation *sim, int steps) {
     qpc_error err = {0};
     for (int i = 0; i < steps; i++) assert_ok(qpc_watched_step(&sim->w, &sim->report, &err), &err);
 }
+/// Steps without the checker, each of them optimal and without a gain.
+static inline void simulation_run(simulation *sim, int steps) {
+    qpc_error err = {0};
+    for (int i = 0; i < steps; i++) {
+        assert_ok(qpc_world_step(sim->w.world, &sim->report, &err), &err);
+        assert_int_equal(sim->report.outcome, QPC_STEP_OPTIMAL);
+        assert_true(sim->report.energy_step <= 1e-6);
+        assert_true(sim->report.energy_drift <= 1e-6);
+    }
+}
 /// control: JSON text with single quotes.
 static inline void simulation_control(simulation *sim, const char *control) {
     char text[1024];

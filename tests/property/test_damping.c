@@ -12,16 +12,6 @@ enum { CELLS = 16, ACROSS = 4 };
     "'layers': 1, 'width': 1.6, 'height': 0.1, 'depth': 0.1}}, 'radius': 0.001, 'density': 1000, 'young': 1e6, 'poisson': 0, "       \
     "'velocity': " velocity "}]" loads "}"
 
-static void run(simulation *sim, int steps) {
-    qpc_error err = {0};
-    for (int i = 0; i < steps; i++) {
-        assert_ok(qpc_world_step(sim->w.world, &sim->report, &err), &err);
-        assert_int_equal(sim->report.outcome, QPC_STEP_OPTIMAL);
-        assert_true(sim->report.energy_step <= 1e-6);
-        assert_true(sim->report.energy_drift <= 1e-6);
-    }
-}
-
 /// Mean place of the free end along the bar: its corners are of unlike masses.
 static double end_of(const simulation *sim) {
     double sum = 0;
@@ -47,7 +37,7 @@ static void a_bar_swings_out_as_its_first_mode_does(void **state) {
         double start = end_of(&sim);
         peak[damped] = 0;
         for (int k = 0; k < 100; k++) { // one period
-            run(&sim, 1);
+            simulation_run(&sim, 1);
             v = (v - h * omega * omega * x) / (1 + h * beta * omega * omega + h * h * omega * omega);
             x += h * v;
             worst = fmax(worst, fabs(end_of(&sim) - start - x));
@@ -92,7 +82,7 @@ static void a_body_that_flies_is_not_held_back(void **state) {
     (void)state;
     simulation sim;
     simulation_start(&sim, BAR("[3, 2, 1]", ", 'loads': [{'kind': 'damping', 'body': 0, 'per_stiffness': 10}]"));
-    run(&sim, 50);
+    simulation_run(&sim, 50);
     for (int i = 0; i < ACROSS * (CELLS + 1); i++)
         for (int a = 0; a < 3; a++) assert_near(simulation_v(&sim, i)[a], 3 - a, 1e-8);
     simulation_end(&sim);

@@ -4,16 +4,6 @@
 
 #include <math.h>
 
-static void run(simulation *sim, int steps) {
-    qpc_error err = {0};
-    for (int i = 0; i < steps; i++) {
-        assert_ok(qpc_world_step(sim->w.world, &sim->report, &err), &err);
-        assert_int_equal(sim->report.outcome, QPC_STEP_OPTIMAL);
-        assert_true(sim->report.energy_step <= 1e-6);
-        assert_true(sim->report.energy_drift <= 1e-6);
-    }
-}
-
 #define SHEET(more)                                                                                                                       \
     "{'kind': 'cloth', 'mesh': {'generate': {'kind': 'grid', 'columns': 6, 'width': 0.5, 'axis': 'z'}}, 'radius': 0.002, "                \
     "'area_density': 0.4, 'young': 1e5, 'thickness': 0.001" more "}"
@@ -23,7 +13,7 @@ static void a_flat_sheet_goes_up_as_p_over_its_density(void **state) {
     (void)state;
     simulation sim;
     simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [" SHEET("") "], 'loads': [{'kind': 'pressure', 'body': 0, 'pressure': 2}]}");
-    run(&sim, 10);
+    simulation_run(&sim, 10);
     double v = 0, m = 0, z = 2 / 0.4 * 0.01 * 0.01 * 55; // backward Euler: 1 + 2 + ... + 10
     for (int i = 0; i < sim.w.world->free_count; i++) {
         m += sim.w.world->mass[i];
@@ -41,7 +31,7 @@ static void what_holds_a_bulged_sheet_takes_p_times_the_area_of_its_rim(void **s
     simulation_start(&sim, "{'dt': 0.05, 'gravity': [0, 0, 0], 'bodies': [" SHEET("") "], 'loads': [{'kind': 'pressure', 'body': 0, 'pressure': 20}, "
                            "{'kind': 'drag', 'per_mass': 5}], 'constraints': [{'kind': 'fixed', 'body': 0, "
                            "'nodes': [0, 1, 2, 3, 4, 5, 6, 11, 12, 17, 18, 23, 24, 29, 30, 31, 32, 33, 34, 35]}]}");
-    run(&sim, 200);
+    simulation_run(&sim, 200);
     const int32_t *node;
     int32_t count;
     const double *f = qpc_world_reactions(sim.w.world, &node, &count);
@@ -71,7 +61,7 @@ static void a_soft_block_under_pressure_shrinks_alike(void **state) {
             high = fmax(high, simulation_x(&sim, i)[0]);
         }
         if (pass == 0) before = high - low;
-        if (pass == 0) run(&sim, 20);
+        if (pass == 0) simulation_run(&sim, 20);
     }
     assert_near(before, 0.2, 1e-12);
     assert_near((high - low) / before - 1, -p * (1 - 2 * nu) / E, 0.01 * p * (1 - 2 * nu) / E);
@@ -87,7 +77,7 @@ static void a_free_block_under_its_pressure_keeps_its_momentum(void **state) {
                            "'loads': [{'kind': 'pressure', 'body': 0, 'pressure': 3e4}]}");
     double scale = 0;
     for (int s = 0; s < 30; s++) {
-        run(&sim, 1);
+        simulation_run(&sim, 1);
         qpc_vec3 momentum = v3(0, 0, 0);
         double kinetic = 0, mass = 0;
         for (int i = 0; i < sim.w.world->free_count; i++) {
@@ -113,7 +103,7 @@ static void a_balloon_in_flight_keeps_its_momentum(void **state) {
     qpc_vec3 start = v3(0, 0, 0);
     for (int s = 0; s < 10; s++) {
         qpc_vec3 momentum = v3(0, 0, 0);
-        if (s > 0) run(&sim, 1);
+        if (s > 0) simulation_run(&sim, 1);
         for (int i = 0; i < sim.w.world->free_count; i++) momentum = v3_madd(momentum, sim.w.world->mass[i], v3_load(simulation_v(&sim, i)));
         if (s == 0) start = momentum;
         assert_true(v3_norm(v3_sub(momentum, start)) < 1e-12 * v3_norm(start));
@@ -131,7 +121,7 @@ static void a_closed_rigid_body_does_not_feel_pressure(void **state) {
     simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [" BOX(", 'angular_velocity': [1, 2, 3]") "],"
                            "'loads': [{'kind': 'pressure', 'body': 0, 'pressure': 1e5}]}");
     double before = qpc_rigid_energy(&sim.w.world->rigids[0].inertia, &sim.w.world->pose[0]);
-    run(&sim, 100);
+    simulation_run(&sim, 100);
     assert_true(v3_norm(sim.w.world->pose[0].v) < 1e-9);
     assert_near(qpc_rigid_energy(&sim.w.world->rigids[0].inertia, &sim.w.world->pose[0]), before, 1e-9);
     simulation_end(&sim);

@@ -10,16 +10,6 @@
     "'area_density': 0.4, 'young': 1e4, 'thickness': 0.001" more "}"
 #define WIND(keys) "'loads': [{'kind': 'wind', 'body': 0, " keys "}]"
 
-static void run(simulation *sim, int steps) {
-    qpc_error err = {0};
-    for (int i = 0; i < steps; i++) {
-        assert_ok(qpc_world_step(sim->w.world, &sim->report, &err), &err);
-        assert_int_equal(sim->report.outcome, QPC_STEP_OPTIMAL);
-        assert_true(sim->report.energy_step <= 1e-6);
-        assert_true(sim->report.energy_drift <= 1e-6);
-    }
-}
-
 /// Kinetic energy, J; momentum, N s.
 static double motion_of(const simulation *sim, double p[3]) {
     double sum = 0;
@@ -45,7 +35,7 @@ static void a_flat_sheet_goes_with_the_wind_as_the_square_law_says(void **state)
         simulation_start(&sim, text);
         for (int s = 0; s < 20 << part; s++) {
             double before = simulation_v(&sim, 4)[2];
-            run(&sim, 1);
+            simulation_run(&sim, 1);
             double past = w - simulation_v(&sim, 4)[2];
             assert_near(simulation_v(&sim, 4)[2] - before, h / (1 << part) * k * past * past, 2e-6); // what Newton leaves
         }
@@ -66,7 +56,7 @@ static void a_falling_sheet_reaches_the_speed_that_carries_its_weight(void **sta
         (void)snprintf(text, sizeof text, "{'dt': 0.1, 'gravity': [0, 0, -9.81], 'bodies': [" SHEET("3", ", 'velocity': [0, 0, %d]") "], "
                        WIND("'velocity': [0, 0, 0], 'density': 1.3, 'drag': 2") "}", fast ? -30 : 0);
         simulation_start(&sim, text);
-        run(&sim, 60);
+        simulation_run(&sim, 60);
         assert_near(simulation_v(&sim, 0)[2], -sqrt(2 * 0.4 * 9.81 / (1.3 * 2)), 1e-6);
         simulation_end(&sim);
     }
@@ -81,7 +71,7 @@ static void wind_along_a_sheet_rubs_as_its_tangential_coefficient_says(void **st
         (void)snprintf(text, sizeof text, "{'dt': 0.01, 'gravity': [0, 0, 0], 'bodies': [" SHEET("3", "") "], "
                        WIND("'velocity': [6, 8, 0], 'drag': 3, 'tangential': %g") "}", 0.05 * rubs);
         simulation_start(&sim, text);
-        run(&sim, 1);
+        simulation_run(&sim, 1);
         double v = hypot(simulation_v(&sim, 0)[0], simulation_v(&sim, 0)[1]), k = 1.2 * 0.05 / (2 * 0.4);
         assert_near(v, rubs ? 0.01 * k * (10 - v) * (10 - v) : 0, 1e-9);
         assert_near(simulation_v(&sim, 0)[0] * 8, simulation_v(&sim, 0)[1] * 6, 1e-9);
@@ -97,7 +87,7 @@ static void a_soft_cube_feels_the_wind_on_one_face(void **state) {
     double p[3], h = 0.001;
     simulation_start(&sim, "{'dt': 0.001, 'gravity': [0, 0, 0], 'bodies': [{'kind': 'soft', 'mesh': {'generate': {'kind': 'block', 'columns': 2, 'width': 0.2}}, "
                            "'radius': 0.001, 'density': 1000, 'young': 1e6, 'poisson': 0.3}], " WIND("'velocity': [-10, 0, 0]") "}");
-    run(&sim, 5);
+    simulation_run(&sim, 5);
     (void)motion_of(&sim, p);
     assert_near(p[0], -0.5 * 1.2 * 0.04 * 100 * 5 * h, 1e-3 * 0.012);
     assert_near(p[1], 0, 1e-9);
@@ -137,7 +127,7 @@ static void the_momentum_of_a_fluttering_sheet_is_what_its_triangles_felt(void *
         double sum[3] = {0};
         memcpy(x, simulation_x(&sim, 0), sizeof x);
         (void)motion_of(&sim, before);
-        run(&sim, 1);
+        simulation_run(&sim, 1);
         (void)motion_of(&sim, after);
         for (int t = 0; t < qpc_mesh_element_count(mesh); t++) {
             double f[3];
@@ -158,7 +148,7 @@ static void still_air_takes_energy_at_any_length_of_step(void **state) {
                            WIND("'velocity': [0, 0, 0], 'density': 1000, 'tangential': 1") "}");
     for (int s = 0; s < 10; s++) {
         double before = motion_of(&sim, p);
-        run(&sim, 1);
+        simulation_run(&sim, 1);
         assert_true(motion_of(&sim, p) < before);
         assert_true(sim.report.work < 0);
     }
