@@ -464,7 +464,7 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
     qpc_status status = meshed ? QPC_OK : qpc_linsys_ensure(qp->sys, err);
     if (status == QPC_OK && !warm) status = solve_without(job, err);
     if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
-    bool small = !banded && (!meshed || (qp->sys->blocks == NULL && qp->n <= SMALL)) && pushing(job) <= DENSE_FIRST;
+    bool small = !banded && (!meshed || (qp->n <= SMALL)) && pushing(job) <= DENSE_FIRST;
     if (small) {
         status = dense_first(job, warm, &contradict, err);
         if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
