@@ -363,7 +363,9 @@ static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", w->rows.m);
     memcpy(lambda, w->rows.lambda, m);
     memcpy(w->dv_try, w->dv, n);
+    t->hits = true;
     qpc_status st = qpc_step_solve(w, t, w->dv_try, w->dv, err);
+    t->hits = false;
     if (st == QPC_OK && !t->contradiction && !t->squeezed && !t->exhausted && !limits_hold(w)) {
         qpc_step_place_end(w, t->h, w->dv);
         qpc_trial_test_energy(w, t);

@@ -197,6 +197,7 @@ static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc
     // Of rows that contradict nothing is taken over: this attempt ends, or they give way.
     options.at_sight = !t->cautious || (w->solver.budget <= 0 && t->relaxations + 2 <= MOST_RELAXATIONS);
     if (options.at_sight) options.beyond = qpc_step_beyond(w, t->h);
+    options.hits = t->hits;
     options.draft = t->loose && !qpc_has_cloth(w) && !w->rubs; // friction starts from its forces
     if (t->loose) {
         double loose = !qpc_has_cloth(w) ? LOOSE_CABLES : qpc_step_may_keep_matrix(w) ? LOOSE_TETS : LOOSE;
