@@ -40,7 +40,7 @@ static const double LINE_PRECISION = 1e-6; // inexact steps need no more
 static const double FADED = 6e-7, FADED_LEAST = 1e-4, FADED_MOST = 1e-2;
 static const double STRICTEST = 1e-8; // beyond, doubles do not go
 
-static double step_operations(const qpc_linsys *sys) {
+double qpc_alm_pcg_step_operations(const qpc_linsys *sys) {
     int64_t entries;
     (void)qpc_linsys_values(sys, &entries);
     return 2 * (double)entries + 15.0 * sys->n;
@@ -49,7 +49,7 @@ static double step_operations(const qpc_linsys *sys) {
 bool qpc_alm_pcg_pays(const qpc_linsys *sys) {
     if (sys->blocks == NULL) return false;
     if (2.0 * (double)sys->start[sys->n] > FULL * sys->n * (double)sys->n) return false;
-    return STEPS * step_operations(sys) < FACTORS * FILL * sys->operations;
+    return STEPS * qpc_alm_pcg_step_operations(sys) < FACTORS * FILL * sys->operations;
 }
 
 /// Sum of squared widths of wide rows.
@@ -66,7 +66,7 @@ static double wide_pairs(const qpc_qp *qp) {
 static double steps_for_factors(const qpc_qp *qp) {
     double pairs = wide_pairs(qp), n = qp->n, one = FILL * qp->sys->operations;
     if (pairs > 0) one = fmax(one, n * n * n / 3);
-    return FACTORS * one / (step_operations(qp->sys) + ACTIVE_SHARE * OF_A_PAIR * pairs);
+    return FACTORS * one / (qpc_alm_pcg_step_operations(qp->sys) + ACTIVE_SHARE * OF_A_PAIR * pairs);
 }
 
 bool qpc_alm_pcg_pays_with(const qpc_qp *qp) {

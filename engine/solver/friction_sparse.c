@@ -324,12 +324,6 @@ static void give_way(qpc_sheet *s, course *c) {
     take_factor(s, c);
 }
 
-static double step_operations(const qpc_linsys *sys) {
-    int64_t entries;
-    (void)qpc_linsys_values(sys, &entries);
-    return 2 * (double)entries + 15.0 * sys->n;
-}
-
 /// What is left of the equation of dv with the x at hand.
 static void balance(qpc_sheet *s) {
     for (int32_t k = 0; k < s->qp->n; k++) s->grad[k] = -s->rest[k];
@@ -371,7 +365,7 @@ static bool is_met(qpc_sheet *s, course *c, double part) {
 }
 
 static qpc_status iterate(qpc_sheet *s, course *c, int32_t most, int32_t *steps, qpc_error *err) {
-    double budget = CG_FACTORS * s->qp->sys->operations / step_operations(s->qp->sys);
+    double budget = CG_FACTORS * s->qp->sys->operations / qpc_alm_pcg_step_operations(s->qp->sys);
     while (*steps < most && c->updates < UPDATES_MOST) {
         if (s->by_cg && (double)s->cg_steps > budget) {
             take_factor(s, c);
@@ -440,7 +434,7 @@ static void leave(qpc_sheet *s, course *c) {
 
 /// Steps from afar until Newton takes its turn: as many as a few of its factorisations cost.
 static int32_t far_steps(const qpc_sheet *s, const course *c) {
-    double steps = NEAR_FACTORS * s->qp->sys->operations / (CG_A_STEP * step_operations(s->qp->sys));
+    double steps = NEAR_FACTORS * s->qp->sys->operations / (CG_A_STEP * qpc_alm_pcg_step_operations(s->qp->sys));
     return !s->by_cg ? FAR_STEPS : (int32_t)fmax(c->mild ? FAR_MILD : FAR_STEPS, fmin(steps, FAR_MOST));
 }
 

@@ -90,6 +90,8 @@ void qpc_alm_proximal_end(qpc_alm_proximal *p);
 /// The same without a factor (alm_pcg.c), where that pays by the sizes of K (and with these rows); OPTIMAL or a limit in the report.
 bool qpc_alm_pcg_pays(const qpc_linsys *sys);
 bool qpc_alm_pcg_pays_with(const qpc_qp *qp);
+/// Floating-point operations of one step of conjugate gradients on K.
+double qpc_alm_pcg_step_operations(const qpc_linsys *sys);
 qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *options, double *x,
                            double *lambda, qpc_solver_report *report, qpc_error *err);
 qpc_status qpc_augmented_cg_run(const qpc_work *work, const qpc_solver_options *options, double *x,

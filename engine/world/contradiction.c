@@ -30,10 +30,10 @@ qpc_status qpc_step_ask_nobody(qpc_world *w, qpc_trial *t, double tolerance, qpc
 /// Into group (bodies): bodies joined by rows. Into body (blocks of three unknowns): whose they are.
 static void join_by_rows(const qpc_world *w, int32_t *group, int32_t *body) {
     for (int32_t k = 0; k < w->body_count; k++) {
-        const qpc_body *of = &w->bodies[k];
+        int32_t first, end;
         group[k] = k;
-        for (int32_t i = of->first_node; i < of->first_node + of->node_count && of->motion == QPC_DYNAMIC; i++) body[i] = k;
-        if (of->motion == QPC_RIGID) body[w->rigids[of->rigid].dof / 3] = body[w->rigids[of->rigid].dof / 3 + 1] = k;
+        qpc_body_blocks(w, &w->bodies[k], &first, &end);
+        for (int32_t i = first; i < end; i++) body[i] = k;
     }
     for (int32_t i = 0; i < w->rows.m; i++)
         for (int32_t k = w->rows.row_start[i] + 1; k < w->rows.row_start[i + 1]; k++)

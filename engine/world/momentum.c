@@ -27,9 +27,8 @@ static qpc_status allocate(qpc_world *w, balance *a, qpc_error *err) {
 
 /// The blocks that translate a body are first .. end - 1.
 static void blocks_of(const qpc_world *w, int32_t body, int32_t *ret_first, int32_t *ret_end) {
-    const qpc_body *of = &w->bodies[body];
-    *ret_first = of->motion == QPC_RIGID ? w->rigids[of->rigid].dof / 3 : of->first_node;
-    *ret_end = *ret_first + (of->motion == QPC_RIGID ? 1 : of->node_count);
+    qpc_body_blocks(w, &w->bodies[body], ret_first, ret_end);
+    if (w->bodies[body].motion == QPC_RIGID) *ret_end = *ret_first + 1;
 }
 
 static void begin(const qpc_world *w, balance *a) {

@@ -278,6 +278,12 @@ static inline qpc_vec3 qpc_world_load(const qpc_world *w, int32_t dof) {
     return w->pushed != NULL ? v3_add(f, v3_load(w->pushed + dof)) : f;
 }
 static inline bool qpc_body_is_free(const qpc_body *body) { return body->motion >= QPC_DYNAMIC; }
+/// Blocks of three unknowns of a body, first .. end - 1: one a node, or two of a rigid body, the first of which translates it.
+static inline void qpc_body_blocks(const qpc_world *w, const qpc_body *body, int32_t *ret_first, int32_t *ret_end) {
+    bool rigid = body->motion == QPC_RIGID;
+    *ret_first = rigid ? w->rigids[body->rigid].dof / 3 : body->first_node;
+    *ret_end = *ret_first + (rigid ? 2 : qpc_body_is_free(body) ? body->node_count : 0);
+}
 
 // ---- rigids.c: motion of rigid bodies (docs/theory-rigid.md, TR17 to TR21) ----
 /// pose1 and x1 of a body after the part `scale` of a free motion of length h that begins with the kick dv (blocks x 3).
