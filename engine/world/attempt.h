@@ -171,8 +171,10 @@ int32_t qpc_step_entries(const qpc_world *w, const qpc_contact *c, qpc_vec3 d, i
 /// NULL: of all.
 qpc_status qpc_step_make_friction(qpc_world *w, double h, const bool *left_out, qpc_friction *ret, qpc_error *err);
 // ---- contradiction.c ----
-/// Contacts between known nodes that are too near while nothing closes them ask for no more than to open no less than they do, 0: they are
-/// named as a conflict, and t->unmeetable says by how much (T57).
+/// What a contact's row asks to be apart, m: its separation; where known nodes of both sides are nearer than that and nothing closes them, 0.95
+/// of their distance, as no motion makes the gap larger than that (T61).
+double qpc_step_separation(const qpc_world *w, double h, const qpc_contact *c);
+/// Such contacts are named as a conflict, and t->unmeetable says by how much.
 qpc_status qpc_step_ask_nobody(qpc_world *w, qpc_trial *t, double tolerance, qpc_error *err);
 /// Remembers for the step which bodies are in a proof, by the rows that stand.
 qpc_status qpc_rub_find_contradiction(qpc_world *w, const qpc_solver_report *proof, qpc_error *err);

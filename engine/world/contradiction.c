@@ -1,25 +1,74 @@
-/// What a contradiction is about (T57): rows between known nodes, which nobody can meet, and the groups of bodies that a proof touches.
+/// What a contradiction is about: what known nodes leave nobody a way to meet (T57, T61), and the groups of bodies that a proof touches.
 ///
 /// Runs on the worker in the world.
+#include "engine/geometry/closest.h"
 #include "engine/world/attempt.h"
 
 #include <string.h>
 
-/// How fast the known sides of a contact open it, m/s; < 0: what drives closes it.
-static double opening_of(const qpc_world *w, int32_t row) {
-    const qpc_contact *c = &w->held.data[w->rows.source[row]];
-    double opening = 0.0;
-    for (int k = 0; k < QPC_CONTACT_NODES; k++) opening += c->weight[k] * v3_dot(c->n, v3_load(w->v_frame + 3 * c->node[k]));
-    return opening;
+// Of what is known in a pair, that what is free in it is let as near: beside a known point that is too near, the gap grows with the
+// square of a turn about it only.
+static const double LET_NEARER = 0.95;
+static const double STAYS = 1e-9; // of a distance: less is rounding
+
+/// Known nodes of a side take the places of free ones. False: none is known.
+static bool fill_with_known(const qpc_world *w, const qpc_contact *c, int first, int end, int32_t *node) {
+    int32_t known = -1;
+    for (int k = first; k < end; k++)
+        if (w->row_dof[c->node[k]] < 0) known = c->node[k];
+    for (int k = first; k < end; k++) node[k] = w->row_dof[c->node[k]] < 0 ? c->node[k] : known;
+    return known >= 0;
+}
+
+static qpc_vec3 place_of(const qpc_world *w, int32_t node, double h) {
+    return v3_madd(v3_load(w->x + 3 * (int64_t)node), h, v3_load(w->v_frame + 3 * (int64_t)node));
+}
+
+/// Distance of the features of those nodes after h of the way that is known, m.
+static double distance_of(const qpc_world *w, const qpc_contact *c, const int32_t *node, double h) {
+    const qpc_body *other = &w->bodies[c->surface[1]];
+    int count = other->obstacle ? qpc_contact_split(c) : 4;
+    qpc_vec3 at[4];
+    for (int k = 0; k < count; k++) at[k] = place_of(w, node[k], h);
+    if (other->obstacle) {
+        double frame[3 * QPC_IMPLICIT_NODES];
+        for (int32_t k = 0; k < QPC_IMPLICIT_NODES; k++) v3_store(frame + 3 * k, place_of(w, other->first_node + k, h));
+        qpc_implicit_frame f = qpc_implicit_frame_of(frame);
+        for (int k = 0; k < count; k++) at[k] = qpc_implicit_to_local(&f, at[k]);
+        return qpc_implicit_closest(&other->shape, count, at).phi;
+    }
+    qpc_closest near;
+    if (c->kind == QPC_CONTACT_VT) qpc_closest_vt(at, &near);
+    else qpc_closest_ee(at, &near);
+    return near.distance;
+}
+
+/// Distance of what is known on both sides of a contact, m, where that stays too near: no motion of what is free in it makes it larger. Else infinite.
+static double known_distance(const qpc_world *w, double h, const qpc_contact *c) {
+    int32_t node[QPC_CONTACT_NODES];
+    bool obstacle = w->bodies[c->surface[1]].obstacle;
+    int split = qpc_contact_split(c);
+    if (!fill_with_known(w, c, 0, split, node) || (!obstacle && !fill_with_known(w, c, split, 4, node))) return HUGE_VAL;
+    double now = distance_of(w, c, node, 0.0);
+    if (!(now < c->separation)) return HUGE_VAL;
+    return distance_of(w, c, node, h) < now - STAYS * fabs(now) ? HUGE_VAL : now; // what closes it gives way
+}
+
+double qpc_step_separation(const qpc_world *w, double h, const qpc_contact *c) {
+    double known = known_distance(w, h, c);
+    return known < c->separation ? LET_NEARER * known : c->separation;
 }
 
 qpc_status qpc_step_ask_nobody(qpc_world *w, qpc_trial *t, double tolerance, qpc_error *err) {
     qpc_rows *rows = &w->rows;
     qpc_solver_report proof = {.outcome = QPC_OUTCOME_INFEASIBLE};
     for (int32_t i = 0; i < rows->m; i++) {
-        if (rows->row_start[i] != rows->row_start[i + 1] || rows->kind[i] != QPC_ROW_CONTACT || !(rows->c[i] < -tolerance) || opening_of(w, i) < 0.0) continue;
-        t->unmeetable = fmax(t->unmeetable, -rows->c[i]);
-        rows->c[i] = rows->lambda[i] = 0.0;
+        if (rows->kind[i] != QPC_ROW_CONTACT) continue;
+        const qpc_contact *c = &w->held.data[rows->source[i]];
+        double past = fmin((c->separation - known_distance(w, t->h, c)) / t->h, w->recovery);
+        if (!(past > tolerance)) continue;
+        t->unmeetable = fmax(t->unmeetable, past);
+        if (rows->row_start[i] == rows->row_start[i + 1]) rows->lambda[i] = 0.0;
         if (proof.conflict_count < QPC_CONFLICT_MAX) proof.conflict_row[proof.conflict_count] = i;
         proof.conflict_count++;
     }

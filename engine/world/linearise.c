@@ -259,8 +259,8 @@ qpc_status qpc_step_add_predicted_rows(qpc_world *w, double h, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, h);
     for (int32_t i = 0; i < w->predicted.count; i++) {
         const qpc_contact *c = &w->predicted.data[i];
-        double depth = c->distance - c->separation, floor = -REDETECTED_DEPTH * c->separation;
-        double separation = depth < floor ? c->distance - floor : c->separation;
+        double separation = qpc_step_separation(w, h, c), depth = c->distance - separation, floor = -REDETECTED_DEPTH * c->separation;
+        if (depth < floor) separation = c->distance - floor;
         qpc_status st = hold(w, c, err);
         if (st == QPC_OK)
             st = qpc_rows_add_contact(&w->rows, &frame, c, separation, -w->recovery * h, w->held.count - 1, err);
@@ -275,7 +275,7 @@ qpc_status qpc_step_add_impact_row(qpc_world *w, const qpc_trial *t, const qpc_c
     if (t->gentle) floor = 0.0;
     qpc_status st = hold(w, c, err);
     if (st != QPC_OK) return st;
-    return qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);
+    return qpc_rows_add_contact(&w->rows, &frame, c, qpc_step_separation(w, t->h, c), floor, w->held.count - 1, err);
 }
 
 qpc_vec3 qpc_step_limit_direction(const qpc_world *w, int32_t row) {
@@ -408,7 +408,7 @@ qpc_status qpc_step_add_near_rows(qpc_world *w, const qpc_trial *t, qpc_error *e
         if (qpc_obstacle_responds(w, c)) continue;
         qpc_status st = hold(w, c, err);
         if (st == QPC_OK)
-            st = qpc_rows_add_contact(&w->rows, &frame, c, c->separation, floor, w->held.count - 1, err);
+            st = qpc_rows_add_contact(&w->rows, &frame, c, qpc_step_separation(w, t->h, c), floor, w->held.count - 1, err);
         if (st != QPC_OK) return st;
     }
     return QPC_OK;
