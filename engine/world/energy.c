@@ -158,6 +158,16 @@ static double most_pushed(const qpc_world *w, const qpc_trial *t) {
     return MOST_PUSHED * t->energy_bound + 0.5 * mass * w->solver.recovery_speed * w->solver.recovery_speed;
 }
 
+/// What the loads on all that is free can do over the smallest separation, J: nothing that matters to a contact is smaller. What rests
+/// from the start has no other scale than what rounding moves it by, and would gain by rounding.
+static double work_over_a_thickness(const qpc_world *w) {
+    double load = 0.0;
+    for (int32_t i = 0; i < w->free_count; i++) load += v3_norm(v3_madd(qpc_world_load(w, 3 * i), w->mass[i], w->gravity));
+    for (int32_t i = 0; i < w->rigid_count; i++)
+        load += v3_norm(v3_madd(qpc_world_load(w, w->rigids[i].dof), w->rigids[i].inertia.mass, w->gravity));
+    return load * w->min_separation;
+}
+
 /// Energies at the end of the motion and the test of item 4: E+ - E - W and E+ - E0 - W within tolerance.
 void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     double *v1 = w->dv_best; // free for use between solves
@@ -185,6 +195,7 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     }
     t->energy_bound = w->kinetic_start + t->elastic_most;
     if (t->height_high > t->height_low) t->energy_bound += weight * (t->height_high - t->height_low);
+    t->energy_bound = fmax(t->energy_bound, work_over_a_thickness(w));
     // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do. Those of an
     // unsolved QP answer for nothing. What is more than pushing out may do is a gain like any other.
     double pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work)), most = most_pushed(w, t);
