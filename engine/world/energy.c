@@ -207,15 +207,20 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
 }
 
 double qpc_trial_measure_energy(const qpc_world *w, qpc_trial *t, double energy) {
-    double gained = t->work + t->work_pushed;
-    double step = energy - w->energy - gained, drift = energy - w->energy_start - (w->work + w->work_pushed) - gained;
+    double gained = t->work + t->work_pushed, part = energy - w->energy - gained, step = w->gained + part;
+    double drift = energy - w->energy_start - (w->work + w->work_pushed) - gained, elapsed = (w->dt - t->left + t->h) / w->dt;
     t->energy_step = step / fmax(t->energy_scale, LEAST_ENERGY);
     t->energy_drift = drift / fmax(t->energy_scale, LEAST_ENERGY);
-    return fmax(step, drift) / fmax(t->energy_bound, LEAST_ENERGY);
+    t->overdraft = step / elapsed / fmax(t->energy_bound, LEAST_ENERGY);
+    return fmax(part, drift) / fmax(t->energy_bound, LEAST_ENERGY);
 }
 
 bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t) {
     return qpc_is_implicit(w) && !w->solver.position_based && t->excess > QPC_ENERGY_TOLERANCE;
+}
+
+bool qpc_trial_overdraws(const qpc_world *w, const qpc_trial *t) {
+    return qpc_is_implicit(w) && !w->solver.position_based && fmax(t->excess, t->overdraft) > QPC_ENERGY_TOLERANCE;
 }
 
 /// The fastest that what moves, falls, is pulled or drives explains, m/s.

@@ -207,6 +207,7 @@ struct qpc_world {
     uint64_t hash;
     qpc_vec3 gone_moment; // of removed bodies, sum m x, kg m: they have no weight
     double energy, energy_start, work, work_pushed, kinetic_start, elastic_most;
+    double gained;    // E+ - E - W of the parts of this step so far, J
     double work_most; // largest |work| so far, for the scale of reports
     double height_low, height_high; // along -gravity, m
     qpc_contact_info *contact_info;
