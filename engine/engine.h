@@ -89,7 +89,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, solver_iterations, "1", "iterations of QPs, friction and impacts, changes of sets apart")  \
     X(I, set_changes, "1", "rows added to and dropped from active sets")                           \
     X(I, budget, "1", "iterations and set changes that the step was given; 0: as many as it needed") \
-    X(I, exhausted, "1", "1: they did not suffice, and the best iterate was taken")                \
+    X(I, exhausted, "1", "1: they did not suffice: the best iterate was taken, or friction was missed where it was cut short")                \
     X(I, factorizations, "1", "factorisations of K or K + J'RJ")                                   \
     X(I, solves, "1", "back-substitutions")                                                        \
     X(I, fallbacks, "1", "QPs that the fallback solver finished")                                  \

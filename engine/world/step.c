@@ -243,6 +243,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     if (st != QPC_OK) return st;
     count_certificate(w, t, &certificate);
     if (w->rub.unmet) w->report->friction_missed = 1;
+    if (w->rub.unmet && w->rub.cut_short) w->report->exhausted = 1;
 
     double *v1 = w->dv_best;
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
@@ -538,6 +539,7 @@ static qpc_status advance_whole(qpc_world *w, qpc_error *err) {
     w->still_found = w->all_stood = false;
     w->substates.count = 0;
     w->rub.missed = 0;
+    w->rub.cut_short = false;
     w->gained = 0.0;
     qpc_rub_forget_contradiction(&w->rub);
     w->sys.guessed = w->sys.left_known = false;

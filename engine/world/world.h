@@ -86,6 +86,7 @@ typedef struct qpc_rub {
     QPC_ARRAY(bool) lawless;     // (bodies) and these were in it
     int32_t missed;              // solves of this step that did not reach their tolerance
     bool unmet;                  // the last solve did not, or had to leave friction out
+    bool cut_short;              // a solve of this step did not for the sake of the budget
 } qpc_rub;
 
 typedef struct qpc_kept_friction {
