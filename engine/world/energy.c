@@ -195,13 +195,13 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     }
     t->energy_bound = w->kinetic_start + t->elastic_most;
     if (t->height_high > t->height_low) t->energy_bound += weight * (t->height_high - t->height_low);
-    t->energy_bound = fmax(t->energy_bound, work_over_a_thickness(w));
     // Pushing out is answered for by what it gains, no more: multipliers can be far larger than what they do. Those of an
     // unsolved QP answer for nothing. What is more than pushing out may do is a gain like any other.
     double pushed = t->limited ? 0.0 : fmin(t->work_pushed, fmax(0.0, t->energy - w->energy - t->work)), most = most_pushed(w, t);
     t->pushes = pushed > most;
     t->overpush = t->pushes ? pushed / most : 1.0;
     t->work_pushed = fmin(pushed, most);
+    t->energy_bound = fmax(t->energy_bound, work_over_a_thickness(w)); // of gains: pushing out is not bounded by what rounding needs
     t->energy_scale = t->energy_bound + fmax(w->work_most, fabs(w->work + t->work));
     t->excess = qpc_trial_measure_energy(w, t, t->energy);
 }
