@@ -89,7 +89,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(I, solver_iterations, "1", "iterations of QPs, friction and impacts, changes of sets apart")  \
     X(I, set_changes, "1", "rows added to and dropped from active sets")                           \
     X(I, budget, "1", "iterations and set changes that the step was given; 0: as many as it needed") \
-    X(I, exhausted, "1", "1: they did not suffice, and the best iterate was taken")                \
+    X(I, exhausted, "1", "1: they did not suffice: the best iterate was taken, or friction was missed where it was cut short")                \
     X(I, factorizations, "1", "factorisations of K or K + J'RJ")                                   \
     X(I, solves, "1", "back-substitutions")                                                        \
     X(I, fallbacks, "1", "QPs that the fallback solver finished")                                  \
@@ -125,7 +125,7 @@ size_t qpc_world_memory(const qpc_world *world);
     X(R, elastic, "J", "elastic energy, with that of limits that gave way")             \
     X(R, work, "J", "work of driven bodies, targets and applied forces so far")                    \
     X(R, work_pushed, "J", "work of push-out rows and of cut or held-back motion so far, apart")   \
-    X(R, energy_scale, "J", "initial kinetic + sum m g times height range + largest elastic + largest |work| so far") \
+    X(R, energy_scale, "J", "initial kinetic + sum m g times height range + largest elastic, at least loads times thickness; + largest |work| so far") \
     X(R, energy_step, "1", "(E+ - E - W of the step) over the scale")                              \
     X(R, energy_drift, "1", "(E+ - E0 - W) over the scale")                                        \
     X(R, momentum_x, "kg m/s", "total momentum")                                                   \

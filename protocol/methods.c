@@ -271,7 +271,8 @@ static const qpc_field_spec step_results[] = {
     M("contacts", MAP,
       "Arrays with one row a contact: bodies (c, 2) and features (c, 2) int32, kind (c) uint8 (0 "
       "vertex-triangle, 1 edge-edge, 2 triangle-obstacle), position (c, 3) m, normal (c, 3), gap (c) m, force (c) N, friction (c, 3): its force on the "
-      "first side, N, key (c) uint64 of the feature pair, the same from step to step."),
+      "first side, N, key (c) uint64 of the feature pair, the same from step to step. Forces of a step "
+      "that was halved are those of its last part."),
 };
 
 static const qpc_field_spec state_params[] = {

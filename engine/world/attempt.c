@@ -502,7 +502,7 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
         qpc_trial_test_energy(w, t);
         qpc_lap(&since, &w->report->ns_certify);
         // A gain may be a Newton iteration that stopped early: tighten before the step is halved.
-        bool gains = qpc_trial_gains(w, t);
+        bool gains = qpc_trial_overdraws(w, t);
         if (!gains && !turns_rough(w, t)) break;
         if ((t->newton >= corrections(w, t) || round == MAX_ROUNDS - 1) && qpc_integrate_fall_back(w)) { // by implicit Euler, then
             qpc_trial_count(w, t);

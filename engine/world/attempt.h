@@ -60,7 +60,8 @@ typedef struct qpc_trial {
     bool runaway;                   // that was so before the motion was slowed down
     bool doubtful;                  // energy is gained and the QP was not solved as it stood
     double near;                    // when something first comes within the pass distance, 1 if nothing does
-    double excess;                  // energy test: max of both figures over the scale
+    double excess;                  // energy test: max of both figures, of this motion, over S
+    double overdraft;               // gain of the step so far over the part of the time so far, over S
     bool pushes;                    // pushing out does more than it may: energy is gained
     double overpush;                // so many times as much
     double fastest_push;            // m/s, of its rows with a force: less than they may, where little is left
@@ -309,12 +310,16 @@ void qpc_trial_count(qpc_world *w, const qpc_trial *t);
 // ---- energy.c ----
 /// Energies at the end of the motion, work, reactions (as impulses) and the test of T6.
 void qpc_trial_test_energy(qpc_world *w, qpc_trial *t);
-/// E+ - E - W of the step and E+ - E0 - W with that energy: over the scale into t; the larger over the bound is returned.
+/// E+ - E - W of the step so far and E+ - E0 - W with that energy: over the scale into t, and t->overdraft; of this motion alone and
+/// E+ - E0 - W the larger over the bound is returned.
 double qpc_trial_measure_energy(const qpc_world *w, qpc_trial *t, double energy);
 /// Velocity of a node over the motion, m/s; vertices of rigid bodies along their chords.
 qpc_vec3 qpc_step_node_velocity(const qpc_world *w, double h, int32_t node);
 /// The test fails.
 bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t);
+/// Or the parts of the step so far gained more than their share, by time, of what the step may: smaller ones gain less, and no more is
+/// done about it.
+bool qpc_trial_overdraws(const qpc_world *w, const qpc_trial *t);
 /// The answer is of absurd speed and energy: far above all that moves, falls, is stretched or drives.
 bool qpc_trial_is_absurd(const qpc_world *w, const qpc_trial *t);
 /// dv is far faster than anything explains, the motion with `before` in its place included.

@@ -158,6 +158,16 @@ static double most_pushed(const qpc_world *w, const qpc_trial *t) {
     return MOST_PUSHED * t->energy_bound + 0.5 * mass * w->solver.recovery_speed * w->solver.recovery_speed;
 }
 
+/// What the loads on all that is free can do over the smallest separation, J: nothing that matters to a contact is smaller. What rests
+/// from the start has no other scale than what rounding moves it by, and would gain by rounding.
+static double work_over_a_thickness(const qpc_world *w) {
+    double load = 0.0;
+    for (int32_t i = 0; i < w->free_count; i++) load += v3_norm(v3_madd(qpc_world_load(w, 3 * i), w->mass[i], w->gravity));
+    for (int32_t i = 0; i < w->rigid_count; i++)
+        load += v3_norm(v3_madd(qpc_world_load(w, w->rigids[i].dof), w->rigids[i].inertia.mass, w->gravity));
+    return load * w->min_separation;
+}
+
 /// Energies at the end of the motion and the test of item 4: E+ - E - W and E+ - E0 - W within tolerance.
 void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     double *v1 = w->dv_best; // free for use between solves
@@ -191,20 +201,26 @@ void qpc_trial_test_energy(qpc_world *w, qpc_trial *t) {
     t->pushes = pushed > most;
     t->overpush = t->pushes ? pushed / most : 1.0;
     t->work_pushed = fmin(pushed, most);
+    t->energy_bound = fmax(t->energy_bound, work_over_a_thickness(w)); // of gains: pushing out is not bounded by what rounding needs
     t->energy_scale = t->energy_bound + fmax(w->work_most, fabs(w->work + t->work));
     t->excess = qpc_trial_measure_energy(w, t, t->energy);
 }
 
 double qpc_trial_measure_energy(const qpc_world *w, qpc_trial *t, double energy) {
-    double gained = t->work + t->work_pushed;
-    double step = energy - w->energy - gained, drift = energy - w->energy_start - (w->work + w->work_pushed) - gained;
+    double gained = t->work + t->work_pushed, part = energy - w->energy - gained, step = w->gained + part;
+    double drift = energy - w->energy_start - (w->work + w->work_pushed) - gained, elapsed = (w->dt - t->left + t->h) / w->dt;
     t->energy_step = step / fmax(t->energy_scale, LEAST_ENERGY);
     t->energy_drift = drift / fmax(t->energy_scale, LEAST_ENERGY);
-    return fmax(step, drift) / fmax(t->energy_bound, LEAST_ENERGY);
+    t->overdraft = step / elapsed / fmax(t->energy_bound, LEAST_ENERGY);
+    return fmax(part, drift) / fmax(t->energy_bound, LEAST_ENERGY);
 }
 
 bool qpc_trial_gains(const qpc_world *w, const qpc_trial *t) {
     return qpc_is_implicit(w) && !w->solver.position_based && t->excess > QPC_ENERGY_TOLERANCE;
+}
+
+bool qpc_trial_overdraws(const qpc_world *w, const qpc_trial *t) {
+    return qpc_is_implicit(w) && !w->solver.position_based && fmax(t->excess, t->overdraft) > QPC_ENERGY_TOLERANCE;
 }
 
 /// The fastest that what moves, falls, is pulled or drives explains, m/s.

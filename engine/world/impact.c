@@ -248,6 +248,7 @@ static qpc_status simultaneous(qpc_world *w, bouncing *b, const double *v1, doub
         if (st != QPC_OK) return st;
         w->report->solver_iterations += rubbing.iterations + report.iterations;
         if (rubbing.converged) return st;
+        if (left < INT32_MAX && report.iterations + rubbing.iterations + 1 >= how.max_total) w->report->exhausted = 1;
         b->beta = NULL; // the friction of the step stands as it was
         for (int32_t i = 0; i < b->m; i++) b->f[i] = w->rows.lambda[b->row[i]];
     }

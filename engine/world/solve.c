@@ -54,6 +54,7 @@ static qpc_status solve_rows(qpc_world *w, qpc_solver_id id, const qpc_qp *qp, c
     if (left < INT32_MAX && (o.max_iterations == 0 || left < o.max_iterations)) o.max_iterations = left;
     qpc_status st = qpc_solve(id, qp, &o, &w->arena, dv, w->rows.lambda, report, err);
     if (st == QPC_OK) count_solve(w->report, report);
+    if (st == QPC_OK && o.max_iterations == left && report->outcome == QPC_OUTCOME_ITERATION_LIMIT) w->report->exhausted = 1;
     return st;
 }
 
@@ -174,6 +175,8 @@ static qpc_status solve_friction(qpc_world *w, qpc_solver_id id, const qpc_qp *q
             return QPC_OK;
         }
     }
+    // A budget kept it from being tried, or ended it (its last iteration begins nothing), although something is left for the rows.
+    if (left < INT32_MAX && (!tried || report->iterations + rubbing.iterations + 1 >= how.max_total)) w->rub.cut_short = true;
     if (w->rub.missed < 15) w->rub.missed++;
     w->rub.unmet = true;
     bool nearly = tried && !loose && left == INT32_MAX && how.mode == QPC_FRICTION_EXACT && rubbing.natural <= NEARLY * how.tolerance;

@@ -24,7 +24,7 @@ typedef struct saved_state {
     bool any_touched;
     int32_t kept_count;
     int32_t warm_count;
-    double warm_h, energy, work, work_most, work_pushed, elastic_most, height_low, height_high;
+    double warm_h, energy, gained, work, work_most, work_pushed, elastic_most, height_low, height_high;
 } saved_state;
 
 static void *copy_into(qpc_arena *arena, const void *from, size_t size) {
@@ -55,6 +55,7 @@ static qpc_status save_state(qpc_world *w, saved_state *s, qpc_error *err) {
     s->warm_count = w->warm_count;
     s->warm_h = w->warm_h;
     s->energy = w->energy;
+    s->gained = w->gained;
     s->work = w->work;
     s->work_most = w->work_most;
     s->work_pushed = w->work_pushed;
@@ -82,6 +83,7 @@ static void restore_state(qpc_world *w, const saved_state *s) {
     w->warm_count = s->warm_count;
     w->warm_h = s->warm_h;
     w->energy = s->energy;
+    w->gained = s->gained;
     w->work = s->work;
     w->work_most = s->work_most;
     w->work_pushed = s->work_pushed;
@@ -241,6 +243,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     if (st != QPC_OK) return st;
     count_certificate(w, t, &certificate);
     if (w->rub.unmet) w->report->friction_missed = 1;
+    if (w->rub.unmet && w->rub.cut_short) w->report->exhausted = 1;
 
     double *v1 = w->dv_best;
     for (int32_t i = 0; i < 3 * w->free_count; i++) v1[i] = w->v[i] + w->dv[i];
@@ -278,6 +281,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     if (w->rigid_count > 0) memcpy(w->pose, w->pose1, (size_t)w->rigid_count * sizeof *w->pose);
     qpc_rigid_vertex_velocities(w, w->pose, w->x, w->v);
     for (int32_t i = 3 * w->live_count; i < 3 * w->moving_count; i++) w->v[i] = w->v_frame[i];
+    w->gained += t->energy - w->energy - t->work - t->work_pushed;
     w->energy = t->energy;
     w->work += t->work;
     w->work_most = fmax(w->work_most, fabs(w->work));
@@ -293,7 +297,7 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->potential = t->potential;
     r->elastic = t->elastic;
     r->energy_scale = t->energy_scale;
-    r->energy_step = fmax(r->energy_step, t->energy_step);
+    r->energy_step = t->energy_step;
     r->energy_drift = t->energy_drift;
     r->passes += t->passes;
     r->newton += t->newton;
@@ -302,7 +306,8 @@ static qpc_status commit(qpc_world *w, qpc_trial *t, const double *cut, qpc_erro
     r->strain_rows = w->rows.m - w->held.count - qpc_joints_rows(w);
     r->joint_rows = qpc_joints_rows(w);
     r->relaxed = fmax(r->relaxed, fmax(fmax(t->relaxation, t->unmeetable), fmax(t->apart / t->h, t->given)));
-    if (t->limited || qpc_trial_gains(w, t) || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
+    bool last = !(t->left > t->h), gains = last ? qpc_trial_overdraws(w, t) : qpc_trial_gains(w, t);
+    if (t->limited || gains || certificate.natural > w->solver.tolerance * w->min_separation / t->h * 1.0000001)
         worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (!(certificate.stat <= QPC_STAT_TOLERANCE)) worsen(r, QPC_STEP_ITERATION_LIMIT);
     if (w->rub.unmet) worsen(r, QPC_STEP_ITERATION_LIMIT); // the motion that is taken misses Coulomb's law
@@ -436,7 +441,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && t.pushes) st = qpc_trial_attempt_slowly(w, &t, err);
     if (st == QPC_OK && t.pushes && qpc_trial_gains(w, &t) && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    if (st == QPC_OK && (t.impact || t.tight || t.swerves || t.too_long || t.apart > 0.0 || qpc_trial_gains(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
+    if (st == QPC_OK && (t.impact || t.tight || t.swerves || t.too_long || t.apart > 0.0 || qpc_trial_overdraws(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
         qpc_trial_count(w, &t);
@@ -507,7 +512,7 @@ static void finish_report(qpc_world *w) {
 
 static qpc_step_report empty_report(const qpc_world *w) {
     return (qpc_step_report){.failsafe_scale = 1.0, .toi_margin = 1.0, .proven = 1, .restitution_scale = 1.0, .min_gap = w->solver.reach,
-                             .energy_step = -HUGE_VAL, .budget = w->solver.budget};
+                             .budget = w->solver.budget};
 }
 
 /// Of what was tried only the work counts: no half of it is a part of the motion.
@@ -534,6 +539,8 @@ static qpc_status advance_whole(qpc_world *w, qpc_error *err) {
     w->still_found = w->all_stood = false;
     w->substates.count = 0;
     w->rub.missed = 0;
+    w->rub.cut_short = false;
+    w->gained = 0.0;
     qpc_rub_forget_contradiction(&w->rub);
     w->sys.guessed = w->sys.left_known = false;
     qpc_motion_begin_step(w);

@@ -86,6 +86,7 @@ typedef struct qpc_rub {
     QPC_ARRAY(bool) lawless;     // (bodies) and these were in it
     int32_t missed;              // solves of this step that did not reach their tolerance
     bool unmet;                  // the last solve did not, or had to leave friction out
+    bool cut_short;              // a solve of this step did not for the sake of the budget
 } qpc_rub;
 
 typedef struct qpc_kept_friction {
@@ -207,6 +208,7 @@ struct qpc_world {
     uint64_t hash;
     qpc_vec3 gone_moment; // of removed bodies, sum m x, kg m: they have no weight
     double energy, energy_start, work, work_pushed, kinetic_start, elastic_most;
+    double gained;    // E+ - E - W of the parts of this step so far, J
     double work_most; // largest |work| so far, for the scale of reports
     double height_low, height_high; // along -gravity, m
     qpc_contact_info *contact_info;

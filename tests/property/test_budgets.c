@@ -78,6 +78,32 @@ static void a_budget_is_never_exceeded(void **state) {
     assert_true(exhausted < steps);
 }
 
+/// A cube that friction would hold on a plane: whatever it misses is the budget's doing, as without one it misses nothing.
+static void friction_that_a_budget_costs_is_told(void **state) {
+    (void)state;
+    static const char *const modes[] = {"exact", "staggered"};
+    static const int budgets[] = {2, 5};
+    int64_t missed = 0;
+    for (int k = 0; k < 4; k++) {
+        simulation sim;
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "{'dt': 0.005, 'contacts': {'friction': 0.3}, 'solver': {'friction': '%s', 'budget': %d}, 'bodies': [{'kind': 'obstacle', "
+                       "'shape': {'kind': 'plane'}, 'rotation': [0.99688118, 0, 0, -0.07891783]}, {'kind': 'rigid', 'mesh': {'generate': "
+                       "{'kind': 'box', 'width': 0.2, 'height': 0.2, 'depth': 0.2}}, 'mass': 25, 'radius': 0.01, "
+                       "'position': [0.017323, 0.108729, 0], 'rotation': [0.99688118, 0, 0, -0.07891783]}]}", modes[k / 2], budgets[k % 2]);
+        simulation_start(&sim, text);
+        for (int n = 0; n < 60; n++) {
+            simulation_step(&sim, 1);
+            if (n == 0) continue; // cold, of 150 steps
+            missed += sim.report.friction_missed;
+            assert_true(sim.report.friction_missed <= sim.report.exhausted);
+        }
+        simulation_end(&sim);
+    }
+    assert_true(missed > 59);
+}
+
 static void a_run_under_a_budget_replays_exactly(void **state) {
     (void)state;
     for (int law = 1; law < (int)(sizeof LAWS / sizeof *LAWS); law++) {
@@ -243,6 +269,7 @@ int main(int argc, char **argv) {
                                        cmocka_unit_test(a_small_budget_does_not_freeze_a_world),
                                        cmocka_unit_test(what_limits_store_out_of_budget_is_work_of_the_pins),
                                        cmocka_unit_test(boxes_that_stand_out_of_budget_weigh_what_they_weigh),
+                                       cmocka_unit_test(friction_that_a_budget_costs_is_told),
                                        cmocka_unit_test(a_run_under_a_budget_replays_exactly)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

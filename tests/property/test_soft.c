@@ -195,6 +195,29 @@ static void a_kept_matrix_leads_to_the_same_motion(void **state) {
     for (int k = 0; k < 3 * FIXED; k++) assert_near(reaction[0][k], reaction[1][k], 0.02 * force);
 }
 
+/// A light block that tumbles down a slope gains a little in every small part of a step: what is told is what the whole step gains.
+static void what_a_halved_step_gains_is_told(void **state) {
+    (void)state;
+    simulation sim;
+    simulation_start(&sim, "{'dt': 0.005, 'contacts': {'friction': 0.878}, 'bodies': [{'kind': 'soft', 'mesh': {'generate': {'kind': 'block', "
+                           "'columns': 2, 'width': 0.25}}, 'young': 64563, 'mass': 0.205133, 'radius': 0.01, 'position': [0, 0.2, 0], "
+                           "'velocity': [-0.15258, -2.013469, -0.251399]}, {'kind': 'obstacle', 'shape': {'kind': 'plane'}, "
+                           "'rotation': [0.98936023, 0, 0, 0.14549232]}]}");
+    double before = 0;
+    int halved = 0;
+    for (int n = 0; n < 50; n++) {
+        simulation_step(&sim, 1);
+        const qpc_step_report *r = &sim.report;
+        double now = r->kinetic + r->potential + r->elastic - r->work - r->work_pushed;
+        if (n > 0) assert_near(r->energy_step * r->energy_scale, now - before, 1e-13);
+        if (r->outcome == QPC_STEP_OPTIMAL) assert_true(r->energy_step <= 1e-6);
+        halved += r->halvings > 0;
+        before = now;
+    }
+    assert_true(halved > 5);
+    simulation_end(&sim);
+}
+
 /// Its nodes stay where their energy was known.
 static void a_removed_body_stores_nothing(void **state) {
     (void)state;
@@ -220,6 +243,7 @@ int main(void) {
         cmocka_unit_test(a_block_at_rest_weighs_what_it_should),
         cmocka_unit_test(everything_touches_soft_bodies),
         cmocka_unit_test(a_kept_matrix_leads_to_the_same_motion),
+        cmocka_unit_test(what_a_halved_step_gains_is_told),
         cmocka_unit_test(a_removed_body_stores_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
