@@ -101,6 +101,7 @@ static bool make_gradient(const qpc_world *w, const qpc_joint *joint, int32_t k,
 qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
     double most = t->gentle ? 0.0 : w->recovery * t->h;
+    qpc_vec3 more[QPC_ROW_POINTS];
     for (int32_t i = 0; i < w->joint_count; i++) {
         qpc_joint *joint = &w->joints[i];
         if (w->still[qpc_joints_body(w, i)] != 0) continue;
@@ -112,7 +113,8 @@ qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *e
             double gap = value_at(joint, k, w->x), closed = fmin(gap, most);
             if (equality) closed = fmax(closed, -most);
             joint->aim[k] = gap - closed;
-            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, closed, equality, qpc_joints_key(i, k), i, err);
+            closed -= t->h * qpc_joint_find_moments(w, joint, a, t->h, more);
+            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, more, closed, equality, qpc_joints_key(i, k), i, err);
             if (st != QPC_OK) return st;
         }
     }

@@ -39,6 +39,11 @@ void qpc_joints_group(const qpc_world *w, int32_t *group);
 /// A joint joins these bodies.
 bool qpc_joints_join(const qpc_world *w, int32_t body, int32_t other);
 
+// ---- joint_moments.c ----
+/// Moments `more` (count) about the bodies' centres, m, by which those of a unit impulse along the gradients `a` at the points differ from
+/// what arms half way give (TJ16). Returns what they add to the rate of the row under the kicks of the present end, m/s.
+double qpc_joint_find_moments(const qpc_world *w, const qpc_joint *joint, const qpc_vec3 *a, double h, qpc_vec3 *more);
+
 // ---- joints.c ----
 /// The place of a point, with nodes at x.
 qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x);
