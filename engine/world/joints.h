@@ -58,8 +58,10 @@ double qpc_joints_apart(const qpc_world *w, const qpc_trial *t, int32_t *ret_joi
 /// The curvature of the joints' rows under the multipliers of the last QP into K, and into b what it makes of w->dv, the iterate (TJ14):
 /// for bodies that it is not small for. *ret_any: there are some.
 qpc_status qpc_joints_stiffen(qpc_world *w, double h, bool *ret_any, qpc_error *err);
-/// Work of what drives through that row, reactions of fixed nodes, and what the row pushes.
-void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row);
+/// Work of what drives through that row, of which the part `trust` counts, reactions of fixed nodes, and what the row pushes.
+void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row, double trust);
+/// The first of those over all rows, J; *ret_drive: no less than the speed of what drives, m/s.
+double qpc_joints_driven_work(const qpc_world *w, double h, double *ret_drive);
 /// Rows among those of the last QP.
 int32_t qpc_joints_rows(const qpc_world *w);
 /// Forces and gaps after a motion of length h, for readers and the report.

@@ -319,6 +319,30 @@ static void joints_that_contradict_are_relaxed_and_named(void **state) {
     simulation_end(&sim);
 }
 
+/// A bar between a point of the world and a body that goes 1 mm away in one step and comes back: what contradicted leaves no forces, and
+/// the work is not that of its multipliers.
+static void a_conflict_of_joints_that_is_over_leaves_no_forces(void **state) {
+    (void)state;
+    simulation sim;
+    qpc_error err = {0};
+    simulation_start(&sim, "{'dt': 0.005, 'bodies': [{'kind': 'rigid', 'mesh': {'generate': {'kind': 'box', 'width': 1, 'height': 0.05, 'depth': 0.05}}, 'radius': 0.001, 'mass': 2, 'position': [0.5, 0, 0]},"
+                           "{'kind': 'kinematic', 'mesh': {'generate': {'kind': 'box', 'width': 0.1, 'height': 0.1, 'depth': 0.1}}, 'radius': 0.001, 'position': [1.2, 0, 0]}],"
+                           "'constraints': [{'kind': 'ball', 'body': 0, 'at': [0, 0, 0]}, {'kind': 'ball', 'body': 0, 'other': 1, 'at': [1.05, 0, 0]}]}");
+    static const char *const motion[] = {"{'motions': [{'body': 1, 'velocity': [0.2, 0, 0]}]}", "{'motions': [{'body': 1, 'velocity': [-0.2, 0, 0]}]}",
+                                         "{'motions': [{'body': 1, 'velocity': [0, 0, 0]}]}"};
+    for (int i = 0; i < 3; i++) {
+        simulation_control(&sim, motion[i]);
+        assert_ok(qpc_world_step(sim.w.world, &sim.report, &err), &err);
+        assert_int_equal(sim.report.outcome == QPC_STEP_OPTIMAL, sim.report.joint_gap < 2e-5);
+    }
+    simulation_run(&sim, 100);
+    assert_int_equal(sim.report.outcome, QPC_STEP_OPTIMAL);
+    assert_near(joint(&sim, 0).force[0], 0, 0.01); // N
+    assert_near(joint(&sim, 0).force[1] + joint(&sim, 1).force[1], 2 * 9.81, 1e-5);
+    assert_true(sim.report.work < 0.5); // J; 2 m v^2 are 0.16
+    simulation_end(&sim);
+}
+
 static void a_kinematic_body_that_pulls_does_the_work_that_lifts(void **state) {
     (void)state;
     simulation sim;
@@ -453,6 +477,7 @@ int main(void) {
         cmocka_unit_test(a_block_and_tackle_of_four_parts_balances_a_quarter),
         cmocka_unit_test(a_tendon_is_slack_until_it_is_as_long_as_that),
         cmocka_unit_test(joints_that_contradict_are_relaxed_and_named),
+        cmocka_unit_test(a_conflict_of_joints_that_is_over_leaves_no_forces),
         cmocka_unit_test(a_kinematic_body_that_pulls_does_the_work_that_lifts),
         cmocka_unit_test(a_damped_spring_steps_as_backward_euler_does),
         cmocka_unit_test(a_stiff_spring_between_a_cable_and_a_box_swings_about_their_centre),
