@@ -28,7 +28,7 @@ import wire  # noqa: E402
 INTEGRATORS = ["implicit-euler", "symplectic-euler", "implicit-midpoint", "rk4"]
 COLOURS = ["#b2182b", "#2166ac", "#1b7837", "#762a83"]
 GRAVITY = 9.81
-OWN_DT = {"bouncing": 1e-3, "billiard": 1e-3, "physical_pendulum": 1e-3, "torque_free_symmetric": 1e-3}  # of scenarios that state none, s
+OWN_DT = {"bouncing": 1e-3, "billiard": 1e-3, "physical_pendulum": 1e-3, "torque_free_symmetric": 1e-3, "top_steady": 1e-4}  # of scenarios that state none, s
 
 
 def scene(integrator, dt, bodies, fixed=(), gravity=(0, 0, -GRAVITY), **more):
@@ -190,27 +190,6 @@ def shortened(setup, part):
     return scaled
 
 
-def pendulum(s, stage):
-    """Of the rod: a spring of 1e8 N/m. The bottom and the end of a period lie between steps: straight lines through the angle."""
-    a, l, dt = math.radians(s["angle0_deg"]), s["length_m"], s["dt_s"]
-    body = cable([[0, 0, 0], [l * math.sin(a), 0, -l * math.cos(a)]], mass=s["mass_kg"], stiffness=1e8)
-    world = stage.world([body], dt, (0, 0, -s["gravity_m_s2"]), constraints=[{"kind": "fixed", "body": 0, "nodes": [0]}])
-    crossings, speed, tension, sample, before = [], None, None, None, None
-    while len(crossings) < 3:
-        world.step()
-        angle, v = math.atan2(world.x[1, 0], -world.x[1, 2]), np.linalg.norm(world.v[1])
-        pull = world.state("tensions")[0]
-        if round(world.time / dt) == round(s["sample_time_s"] / dt):
-            sample = angle
-        if before is not None and before[0] * angle <= 0:
-            part = before[0] / (before[0] - angle)
-            crossings.append(world.time - dt + part * dt)
-            if speed is None:
-                speed, tension = before[1] + part * (v - before[1]), before[2] + part * (pull - before[2])
-        before = angle, v, pull
-    return [("angle at the sample time", sample), ("period", crossings[2] - crossings[0]), ("speed at the bottom", speed), ("tension at the bottom", tension)]
-
-
 def bouncing(s, stage):
     """The times of the impacts and the first impulse, a step resolving none of them."""
     r, g, dt = 1e-3, s["gravity_m_s2"], s["dt_s"]
@@ -227,89 +206,22 @@ def bouncing(s, stage):
     return [("times of the impacts", times), ("impulse of the first", impulse)]
 
 
-def billiard(s, stage):
-    """A rigid sphere; its frame is its centre and a point on each axis. It rolls once the speed of its lowest point is 0, between steps."""
-    r, dt = s["radius_m"], s["dt_s"]
-    ball = {"kind": "rigid", "name": "ball", "shape": {"kind": "sphere", "radius": r}, "mass": s["mass_kg"], "position": [0, 0.1, r],
-            "velocity": [s["v0_m_s"], 0, 0]}
-    world = stage.world([stage.floor(), ball], dt, (0, 0, -s["gravity_m_s2"]), contacts={"friction": s["mu"]})
-    slip, where = s["v0_m_s"], 0.0
-    while True:
-        world.step()
-        arm, by = world.x[1:4] - world.x[0], world.v[1:4] - world.v[0]  # by = w x arm, arms square to each other
-        spin, x = np.cross(arm, by).sum(axis=0) / (2 * r * r), world.x[0, 0]
-        now = world.v[0, 0] - r * spin[1]
-        if now < 1e-6 * s["v0_m_s"]:
-            fall = s["mu"] * 3.5 * s["gravity_m_s2"] * dt  # of the slip a step, while it slides
-            part = min(slip / fall, 1.0)
-            return [("time at which it rolls", world.time - dt + part * dt), ("distance until it rolls", where + part * (x - where))]
-        slip, where = now, x
-
-
-def physical_pendulum(s, stage):
-    """A strip of two triangles with the mass and inertia of a thin rod, on a hinge at its upper end."""
-    a, l, dt = math.radians(s["angle0_deg"]), s["length_m"], s["dt_s"]
-    along, wide = np.array([math.sin(a), 0, -math.cos(a)]), np.array([0, 0.01, 0])
-    strip = stage.mesh([-wide, wide, l * along + wide, l * along - wide], [[0, 1, 2], [0, 2, 3]])
-    inertia = s["mass_kg"] * l * l / 12 * (np.eye(3) - np.outer(along, along)) + 1e-4 * np.outer(along, along)
-    rod = {"kind": "rigid", "name": "rod", "mesh": strip, "mass": s["mass_kg"], "inertia": inertia.tolist(), "center": (l / 2 * along).tolist(), "radius": 1e-3}
-    world = stage.world([rod], dt, (0, 0, -s["gravity_m_s2"]), constraints=[{"kind": "hinge", "body": "rod", "at": [0, 0, 0], "axis": [0, 1, 0]}])
-    crossings, before = [], a
-    while len(crossings) < 3:
-        world.step()
-        end = world.x[2:4].mean(axis=0) - world.x[:2].mean(axis=0)
-        angle = math.atan2(end[0], -end[2])
-        if before * angle <= 0:
-            crossings.append(world.time - dt + dt * before / (before - angle))
-        before = angle
-    return [("period", crossings[2] - crossings[0])]
-
-
-def spins(s, stage, inertia, until):
-    """Body-frame angular velocities at 0, dt, 2 dt, ... of a free body until `until` says so, from the turns of its frame over two steps."""
-    dt = s["dt_s"]
-    frame = stage.mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])
-    body = {"kind": "rigid", "name": "body", "mesh": frame, "mass": 1.0, "inertia": list(inertia), "radius": 1e-3, "angular_velocity": s["omega0_rad_s"]}
-    world, turned, found = stage.world([body], dt), [np.eye(3)], [np.array(s["omega0_rad_s"], float)]
-    while not until(found):
-        world.step()
-        turned.append((world.x[1:4] - world.x[0]).T)
-        if len(turned) > 2:
-            turn = turned[-3].T @ turned[-1]
-            vector = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
-            sine = np.linalg.norm(vector)
-            found.append(vector / sine * math.asin(min(sine, 1.0)) / (2 * dt))
-    return np.array(found)
-
-
-def torque_free_symmetric(s, stage):
-    end = round(s["end_time_s"] / s["dt_s"])
-    w = spins(s, stage, [s["I1_kg_m2"], s["I1_kg_m2"], s["I3_kg_m2"]], lambda found: len(found) > end)
-    angle = np.unwrap(np.arctan2(w[:, 1], w[:, 0]))
-    return [("rate at which the angular velocity", (angle[-1] - angle[0]) / s["end_time_s"]), ("angular velocity in the body frame", w[end])]
-
-
-def torque_free(s, stage):
-    w = spins(s, stage, s["inertia_kg_m2"], lambda found: found[-1][1] < 0)[:, 1]
-    return [("time of the first flip", s["dt_s"] * (len(w) - 2 + w[-2] / (w[-2] - w[-1])))]
-
-
 def oracles(out):
     """Every scenario with results of first order in dt whose scene takes its dt from the file: errors at dt to dt/8."""
-    import physics_scenes  # which daemon it starts is known by now
+    import physics_bodies  # which daemon it starts is known by now
+    import physics_scenes
 
     class Stage(physics_scenes.Stage):
         integrator = INTEGRATORS[0]
 
         def world(self, bodies, dt, gravity=(0, 0, 0), **more):
-            return super().world(bodies, dt, gravity, integrator=self.integrator, **more)
+            return super().world(bodies, dt, gravity, **{**more, "integrator": self.integrator})
 
     for path in sorted((SOURCE / "tests" / "data" / "physics").glob("*.json")):
         data = json.loads(path.read_text())
         stated = [r for r in data["results"] if "first order in dt" in r["convergence"]]
         setup = {**({"dt_s": OWN_DT[data["kind"]]} if data["kind"] in OWN_DT else {}), **data["setup"]}
-        run_scene = {**physics_scenes.KINDS, "pendulum": pendulum, "bouncing": bouncing, "billiard": billiard, "physical_pendulum": physical_pendulum,
-                     "torque_free": torque_free, "torque_free_symmetric": torque_free_symmetric}.get(data["kind"])
+        run_scene = {**physics_scenes.KINDS, **physics_bodies.KINDS, "bouncing": bouncing}.get(data["kind"])
         if not stated or run_scene is None or "dt_s" not in setup:
             if stated:
                 print(f"oracle   {path.stem}: left out, {'no scene poses it' if run_scene is None else 'its scene sets dt itself'}")

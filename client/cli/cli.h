@@ -63,8 +63,11 @@ cli_exit cli_fail(const cli *c, cli_exit code, const qpc_error *err, const qpc_v
 /// After a failed call: CLI_SERVER_ERROR if the server answered, CLI_INTERRUPTED, else
 /// CLI_NO_CONNECTION.
 cli_exit cli_fail_call(const cli *c, const qpc_error *err);
-/// After a call that sends what is in the file `path`: CLI_BAD_FILE with its name, and the data of the answer, if that is
-/// what the server (or, before it was sent, the client) refuses; else as above.
+/// After a call that sends what is in a file: that is what the server (or, before it was sent, the client) refuses.
+bool cli_is_of_input(const cli *c, const qpc_error *err);
+/// CLI_BAD_FILE with the name of the file; data (may be NULL) goes into the JSON.
+cli_exit cli_fail_file(const cli *c, const qpc_error *err, const char *path, const qpc_value *data);
+/// That with the data of the answer if it is of input; else as above.
 cli_exit cli_fail_input(const cli *c, const qpc_error *err, const char *path);
 cli_exit cli_no_memory(const cli *c);
 void cli_warn(const cli *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -62,28 +62,32 @@ cli_exit cli_fail_call(const cli *c, const qpc_error *err) {
                     answered ? qpc_client_error_data(c->client) : NULL);
 }
 
-cli_exit cli_fail_input(const cli *c, const qpc_error *err, const char *path) {
-    bool answered = c->client != NULL && qpc_client_answered(c->client);
-    const qpc_value *data = answered ? qpc_client_error_data(c->client) : NULL;
-    bool input = false;
+static const qpc_value *answered_data(const cli *c) {
+    return c->client != NULL && qpc_client_answered(c->client) ? qpc_client_error_data(c->client) : NULL;
+}
+
+bool cli_is_of_input(const cli *c, const qpc_error *err) {
+    bool answered = c->client != NULL && qpc_client_answered(c->client), open = c->client != NULL && qpc_client_is_open(c->client);
     switch (err->status) {
     case QPC_ERR_INVALID:
-        input = answered || (c->client != NULL && qpc_client_is_open(c->client));
-        break;
+        return answered || open;
     case QPC_ERR_NUMERIC:
     case QPC_ERR_EXISTS:
     case QPC_ERR_NOT_FOUND: // a mesh that nobody uploaded
     case QPC_ERR_UNSUPPORTED:
-        input = answered;
-        break;
+        return answered;
     case QPC_ERR_LIMIT: // too much of something that has a place; other limits are about what the server holds
-        input = answered ? cli_at(data, "where")->kind == QPC_STR
-                         : c->client != NULL && qpc_client_is_open(c->client);
-        break;
+        return answered ? cli_at(answered_data(c), "where")->kind == QPC_STR : open;
     default:
-        break;
+        return false;
     }
-    if (!input) return cli_fail_call(c, err);
+}
+
+cli_exit cli_fail_input(const cli *c, const qpc_error *err, const char *path) {
+    return cli_is_of_input(c, err) ? cli_fail_file(c, err, path, answered_data(c)) : cli_fail_call(c, err);
+}
+
+cli_exit cli_fail_file(const cli *c, const qpc_error *err, const char *path, const qpc_value *data) {
     qpc_error named = {0};
     qpc_fail(&named, err->status, "%s: %s", path, err->message);
     return cli_fail(c, CLI_BAD_FILE, &named, data);

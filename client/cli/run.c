@@ -615,6 +615,28 @@ static cli_exit show_preflight(cli *c, const qpc_value *scene, const char *name,
     return bad ? CLI_BAD_FILE : CLI_OK;
 }
 
+/// A scene that no world can be made of: the first reason, and all that pre-flight has to say of its meshes.
+static cli_exit fail_check(cli *c, const qpc_error *err, const char *path, const qpc_value *scene) {
+    if (!cli_is_of_input(c, err)) return cli_fail_call(c, err);
+    qpc_value data = qpc_map(), found = qpc_nil();
+    const qpc_value *said = qpc_client_answered(c->client) ? qpc_client_error_data(c->client) : NULL;
+    if (said != NULL && said->kind == QPC_MAP && qpc_value_copy(said, &data) != QPC_OK) return cli_no_memory(c);
+    cli_exit code = cli_check_scene_meshes(c, scene, &found);
+    if (code == CLI_OK && c->json && !cli_set(&data, "preflight", found)) code = cli_no_memory(c);
+    if (code == CLI_OK) {
+        code = cli_fail_file(c, err, path, &data);
+        cli_print_pairs(stderr, cli_at(&data, "close_pairs"), cli_at(scene, "bodies"));
+    }
+    if (code == CLI_BAD_FILE && !c->json) {
+        const qpc_value *bodies = cli_at(&found, "bodies");
+        cli_print_findings(cli_at(&found, "errors"), "error", bodies);
+        cli_print_findings(cli_at(&found, "warnings"), "warning", bodies);
+    }
+    if (!c->json) qpc_value_fini(&found);
+    qpc_value_fini(&data);
+    return code;
+}
+
 /// The answer of a dry run; what it says in lines, or as JSON.
 static cli_exit show_check(cli *c, const char *path, const qpc_value *scene, const qpc_value *answer) {
     if (c->json) {
@@ -675,7 +697,7 @@ cli_exit cli_check(cli *c, int argc, char **argv) {
     qpc_world_receipt receipt = {0};
     if (code == CLI_OK &&
         qpc_client_world_create(c->client, &scene, NULL, true, &receipt, &err) != QPC_OK) {
-        code = fail_create(c, &err, path, &scene);
+        code = fail_check(c, &err, path, &scene);
     } else if (code == CLI_OK) {
         code = show_check(c, path, &scene, receipt.message.value);
     }

@@ -121,6 +121,8 @@ void qpc_blocks_refill(qpc_blocks *b, const int32_t *start, const int32_t *row, 
     if (b->coarse != NULL) qpc_coarse_refill(b->coarse, b);
 }
 
+enum { AHEAD = 576 }; // doubles of K that are on their way from memory, where large ones stay between products
+
 typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
 typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
 

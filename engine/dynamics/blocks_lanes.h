@@ -11,6 +11,7 @@ TARGET static void NAME(multiply)(const qpc_blocks *b, const double *x, double *
         four s0 = zero, s1 = zero, s2 = zero;
         for (int32_t k = b->start[i]; k < b->start[i + 1]; k++) {
             const double *m = value + 9 * (int64_t)k;
+            __builtin_prefetch(m + AHEAD);
             int64_t j = 4 * (int64_t)b->column[k];
             four r0 = *(const four *)m, r1 = *(const four *)(m + 3), r2 = *(const four *)(m + 6);
             four xj = *(const four *)(x + j), *yj = (four *)(y + j);

@@ -77,6 +77,33 @@ TARGET static inline void NAME(correct_up)(const qpc_ssor *s, int32_t i, const i
     }
 }
 
+/// sum (3) += the blocks in slots [from, to), one a lane, times y.
+TARGET static inline void NAME(add_slots)(const qpc_sweep *w, int32_t from, int32_t to, const float *y, oct *sum) {
+    for (int32_t k = from; k < to; k++) {
+        const float *m = w->value + QPC_SWEEP_BLOCK * (int64_t)k;
+        const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
+        oct v[3], n[4] = {BESIDE(y + c[0], y + c[1]), BESIDE(y + c[2], y + c[3]), BESIDE(y + c[4], y + c[5]), BESIDE(y + c[6], y + c[7])};
+        NAME(take_apart)(n, v);
+        for (int r = 0; r < 3; r++) sum[r] += LOAD8(m + 24 * r) * v[0] + LOAD8(m + 24 * r + 8) * v[1] + LOAD8(m + 24 * r + 16) * v[2];
+    }
+}
+
+/// q -= the blocks in slots [from, to) transposed times v: the last first, which the next group waits for.
+TARGET static inline void NAME(take_slots)(const qpc_sweep *w, int32_t from, int32_t to, const oct *v, float *q) {
+    for (int32_t k = to - 1; k >= from; k--) {
+        const float *m = w->value + QPC_SWEEP_BLOCK * (int64_t)k;
+        const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
+        oct part[3], n[4];
+        for (int r = 0; r < 3; r++) part[r] = LOAD8(m + 8 * r) * v[0] + LOAD8(m + 24 + 8 * r) * v[1] + LOAD8(m + 48 + 8 * r) * v[2];
+        NAME(put_together)(part, n);
+        for (int l = 0; l < 4; l++) {
+            float *a = q + c[2 * l], *b = q + c[2 * l + 1];
+            store(a, load(a) - __builtin_shufflevector(n[l], n[l], 0, 1, 2, 3));
+            store(b, load(b) - __builtin_shufflevector(n[l], n[l], 4, 5, 6, 7));
+        }
+    }
+}
+
 /// Group g of y = W^-1 y, those before being done; slots before `from` meet zeros only.
 TARGET static inline void NAME(solve_group_from)(const qpc_ssor *s, int32_t g, int32_t from, float *y) {
     const qpc_sweep *w = &s->K->sweep;
@@ -87,20 +114,10 @@ TARGET static inline void NAME(solve_group_from)(const qpc_ssor *s, int32_t g, i
         for (int32_t k = s->start[i]; k < s->start[i + 1]; k++)
             if (s->column[k] < first)
                 store(y + 4 * (int64_t)i, load(y + 4 * (int64_t)i) - NAME(gather)(s->column, s->extra, k, k + 1, y));
-    oct x = {0}, yy = {0}, z = {0}, v[3];
-    for (int32_t k = from; k < w->slot_start[g + 1]; k++) {
-        const float *m = w->value + QPC_SWEEP_BLOCK * (int64_t)k;
-        const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
-        oct n[4] = {BESIDE(y + c[0], y + c[1]), BESIDE(y + c[2], y + c[3]), BESIDE(y + c[4], y + c[5]), BESIDE(y + c[6], y + c[7])};
-        NAME(take_apart)(n, v);
-        x += LOAD8(m) * v[0] + LOAD8(m + 8) * v[1] + LOAD8(m + 16) * v[2];
-        yy += LOAD8(m + 24) * v[0] + LOAD8(m + 32) * v[1] + LOAD8(m + 40) * v[2];
-        z += LOAD8(m + 48) * v[0] + LOAD8(m + 56) * v[1] + LOAD8(m + 64) * v[2];
-    }
+    oct sum[3] = {{0}, {0}, {0}}, v[3];
+    NAME(add_slots)(w, from, w->slot_start[g + 1], y, sum);
     NAME(load_group)(own, v);
-    v[0] -= x;
-    v[1] -= yy;
-    v[2] -= z;
+    for (int r = 0; r < 3; r++) v[r] -= sum[r];
     NAME(times_group)(s->inverse + QPC_SWEEP_DIAGONAL * (int64_t)g, v, v);
     NAME(store_group)(own, v);
     if (!rows && !inner) return;
@@ -132,7 +149,7 @@ TARGET static inline void NAME(scatter)(const qpc_ssor *s, const int32_t *start,
 TARGET static inline void NAME(solve_group_down)(const qpc_ssor *s, int32_t g, float *t, float *q) {
     const qpc_sweep *w = &s->K->sweep;
     int32_t first = QPC_SWEEP_LANES * g, end = first + QPC_SWEEP_LANES < w->count ? first + QPC_SWEEP_LANES : w->count;
-    oct v[3], part[3], n[4];
+    oct v[3];
     NAME(load_group)(q + 4 * (int64_t)first, v);
     NAME(times_group)(s->inverse + QPC_SWEEP_DIAGONAL * (int64_t)g, v, v);
     NAME(store_group)(t + 4 * (int64_t)first, v);
@@ -144,19 +161,7 @@ TARGET static inline void NAME(solve_group_down)(const qpc_ssor *s, int32_t g, f
         for (int32_t i = end - 1; i >= first; i--) NAME(scatter)(s, s->start, s->column, s->extra, i, t, q, false);
         NAME(load_group)(t + 4 * (int64_t)first, v);
     }
-    for (int32_t k = w->slot_start[g]; k < w->slot_start[g + 1]; k++) {
-        const float *m = w->value + QPC_SWEEP_BLOCK * (int64_t)k;
-        const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
-        part[0] = LOAD8(m) * v[0] + LOAD8(m + 24) * v[1] + LOAD8(m + 48) * v[2];
-        part[1] = LOAD8(m + 8) * v[0] + LOAD8(m + 32) * v[1] + LOAD8(m + 56) * v[2];
-        part[2] = LOAD8(m + 16) * v[0] + LOAD8(m + 40) * v[1] + LOAD8(m + 64) * v[2];
-        NAME(put_together)(part, n);
-        for (int l = 0; l < 4; l++) {
-            float *a = q + c[2 * l], *b = q + c[2 * l + 1];
-            store(a, load(a) - __builtin_shufflevector(n[l], n[l], 0, 1, 2, 3));
-            store(b, load(b) - __builtin_shufflevector(n[l], n[l], 4, 5, 6, 7));
-        }
-    }
+    NAME(take_slots)(w, w->slot_start[g], w->slot_start[g + 1], v, q);
 }
 
 /// q = D W^-T q, t = W^-T q
@@ -305,16 +310,10 @@ TARGET static void NAME(left_product)(qpc_ssor *s, int32_t g0, const int32_t *fr
     const qpc_sweep *w = &s->K->sweep;
     for (int32_t g = g0; g < w->groups; g++) {
         int32_t first = QPC_SWEEP_LANES * g, end = first + QPC_SWEEP_LANES < w->count ? first + QPC_SWEEP_LANES : w->count;
-        oct v[3], sum[3], n[4];
+        oct v[3], sum[3];
         NAME(load_group)(y + 4 * (int64_t)first, v);
         NAME(times_group)(s->D + QPC_SWEEP_DIAGONAL * (int64_t)g, v, sum);
-        for (int32_t k = from != NULL ? from[g] : w->slot_start[g]; k < w->slot_start[g + 1]; k++) {
-            const float *m = w->value + QPC_SWEEP_BLOCK * (int64_t)k;
-            const int32_t *c = w->slot_column + QPC_SWEEP_LANES * (int64_t)k;
-            for (int l = 0; l < 4; l++) n[l] = BESIDE(y + c[2 * l], y + c[2 * l + 1]);
-            NAME(take_apart)(n, v);
-            for (int r = 0; r < 3; r++) sum[r] += LOAD8(m + 24 * r) * v[0] + LOAD8(m + 24 * r + 8) * v[1] + LOAD8(m + 24 * r + 16) * v[2];
-        }
+        NAME(add_slots)(w, from != NULL ? from[g] : w->slot_start[g], w->slot_start[g + 1], y, sum);
         NAME(store_group)(s->t + 4 * (int64_t)first, sum);
         for (int32_t i = first; i < end; i++) {
             float *own = s->t + 4 * (int64_t)i;

@@ -14,6 +14,7 @@ static const double ROUNDING = 2e-16;   // relative, of s1 + s2 + s3
 static const double DETERMINED = 1e-2;  // (s1 + s2)(s2 + s3)(s3 + s1) / (s1 + s2 + s3)^3 above which R has all its digits
 static const double NEAR_REST = 0.1;    // |R'F - 1| below which W is computed from it (TS9)
 static const double TWIST_FLOOR = 1e-2; // least s_i + s_j in the stiffness against turning (TS6)
+static const int SYM_ROW[6] = {0, 1, 2, 1, 2, 0}, SYM_COLUMN[6] = {0, 1, 2, 2, 0, 1}; // of a symmetric matrix xx yy zz yz zx xy
 
 /// y - log(1 + y), to all digits near 0.
 static double less_its_log(double y) {
@@ -66,10 +67,9 @@ static void clamp_symmetric(double A[6]) {
         turn_symmetric(S, Q, 0, 2);
         turn_symmetric(S, Q, 1, 2);
     }
-    static const int ROW[6] = {0, 1, 2, 1, 2, 0}, COLUMN[6] = {0, 1, 2, 2, 0, 1};
     for (int k = 0; k < 6; k++) {
         A[k] = 0;
-        for (int e = 0; e < 3; e++) A[k] += (S[e][e] < 0 ? 0 : S[e][e]) * Q[ROW[k]][e] * Q[COLUMN[k]][e];
+        for (int e = 0; e < 3; e++) A[k] += (S[e][e] < 0 ? 0 : S[e][e]) * Q[SYM_ROW[k]][e] * Q[SYM_COLUMN[k]][e];
     }
 }
 

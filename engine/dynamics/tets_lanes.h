@@ -103,8 +103,8 @@ INLINE void NAME(decompose)(const VEC F[9], VEC U[9], VEC s[3], VEC V[9]) {
     s[2] = U[2] * B[2] + U[5] * B[5] + U[8] * B[8];
 }
 
-/// E = F - R with R the nearest rotation (TS8): without the stretches where it is well determined.
-INLINE void NAME(stretch)(const VEC F[9], VEC E[9]) {
+/// E = F - R with R the nearest rotation (TS8), without the stretches; *ret_sure: where it is well determined.
+INLINE void NAME(stretch)(const VEC F[9], VEC E[9], MASK *ret_sure) {
     VEC C[9], G[6], n = {0}, c = {0}, zero = {0};
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
@@ -133,7 +133,14 @@ INLINE void NAME(stretch)(const VEC F[9], VEC E[9]) {
         E[k + 1] = f[1] - (a * f[1] + sum * o[1] - (f[0] * G[5] + f[1] * G[1] + f[2] * G[3])) / zeta;
         E[k + 2] = f[2] - (a * f[2] + sum * o[2] - (f[0] * G[4] + f[1] * G[3] + f[2] * G[2])) / zeta;
     }
-    MASK sure = zeta > DETERMINED * sum * sum * sum, unsure = ~sure;
+    *ret_sure = zeta > DETERMINED * sum * sum * sum;
+}
+
+/// The same by the stretches where it is not.
+INLINE void NAME(surely_stretch)(const VEC F[9], VEC E[9]) {
+    MASK sure;
+    NAME(stretch)(F, E, &sure);
+    MASK unsure = ~sure;
     if (!NAME(any)(&unsure)) return;
     VEC U[9], s[3], V[9];
     NAME(decompose)(F, U, s, V);
@@ -150,20 +157,6 @@ INLINE void NAME(stretch)(const VEC F[9], VEC E[9]) {
 typedef struct NAME(moduli) {
     VEC first[3], A[6], twist[3], flip[3];
 } NAME(moduli);
-
-INLINE void NAME(corotational)(const NAME(batch) *t, const VEC s[3], NAME(moduli) *m) {
-    VEC two = 2 * t->mu, trace = (s[0] - 1) + (s[1] - 1) + (s[2] - 1), zero = {0};
-    for (int k = 0; k < 3; k++) {
-        m->first[k] = two * (s[k] - 1) + t->lambda * trace;
-        m->A[k] = two + t->lambda;
-        m->A[3 + k] = t->lambda;
-        m->flip[k] = two;
-        VEC sum = s[(k + 1) % 3] + s[(k + 2) % 3], least = zero + TWIST_FLOOR;
-        sum = PICK(sum < least, least, sum);
-        VEC twist = two + (2 * t->lambda * trace - 2 * two) / sum;
-        m->twist[k] = PICK(twist < 0, zero, twist);
-    }
-}
 
 INLINE void NAME(neo_hookean)(const NAME(batch) *t, const VEC s[3], NAME(moduli) *m) {
     VEC mu = 4.0 / 3 * t->mu, lambda = t->lambda + 5.0 / 6 * t->mu, zero = {0};
@@ -196,7 +189,7 @@ INLINE void NAME(neo_hookean)(const NAME(batch) *t, const VEC s[3], NAME(moduli)
 /// W of stable neo-Hookean elements by G = R'F - 1, in which nothing of first order is left to cancel; *ret_near: where G is small (TS9).
 INLINE void NAME(near_rest)(const NAME(batch) *t, const VEC *mu, const VEC *lambda, VEC *ret, MASK *ret_near) {
     VEC E[9], G[9], square = {0}, curve, zero = {0};
-    NAME(stretch)(t->F, E);
+    NAME(surely_stretch)(t->F, E);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
             VEC sum = {0};
@@ -217,7 +210,7 @@ INLINE void NAME(near_rest)(const NAME(batch) *t, const VEC *mu, const VEC *lamb
 INLINE void NAME(energy)(const NAME(batch) *t, VEC *ret) {
     if (t->material == QPC_TET_COROTATIONAL) {
         VEC E[9], square = {0}, trace = {0};
-        NAME(stretch)(t->F, E);
+        NAME(surely_stretch)(t->F, E);
         for (int k = 0; k < 9; k++) {
             square += E[k] * E[k];
             trace += E[k] * (t->F[k] - E[k]);
@@ -248,7 +241,7 @@ INLINE void NAME(stress)(const NAME(batch) *t, VEC P[9]) {
     const VEC *F = t->F;
     if (t->material == QPC_TET_COROTATIONAL) {
         VEC E[9], trace = {0}, two = 2 * t->volume * t->mu;
-        NAME(stretch)(F, E);
+        NAME(surely_stretch)(F, E);
         for (int k = 0; k < 9; k++) trace += E[k] * (F[k] - E[k]);
         trace *= t->volume * t->lambda;
         for (int k = 0; k < 9; k++) P[k] = two * E[k] + trace * (F[k] - E[k]);
@@ -285,13 +278,145 @@ INLINE void NAME(block)(const NAME(moduli) *m, const VEC plus[3], const VEC minu
         for (int j = 0; j < 3; j++) H[i + j] = T[i] * U[3 * j] + T[i + 1] * U[3 * j + 1] + T[i + 2] * U[3 * j + 2];
 }
 
-/// f of nodes 1 to 3 and the blocks of H between nodes 0 to 3: diagonal 00 11 22 33, then 01 02 03 12 13 23.
-INLINE void NAME(linearise)(const NAME(batch) *t, VEC f[9], VEC H[10][9]) {
-    VEC U[9], s[3], V[9], h[3][3], plus[3], minus[3], corner[9];
+// ---- corotational elements, without the stretches ----
+
+/// The clamped twists (TS6) in the world's axes, U diag(t) U' (xx yy zz yz zx xy), by the stretches; where `lanes`. R alike.
+INLINE void NAME(twists_by_stretches)(const NAME(batch) *t, const MASK *lanes, VEC R[9], VEC T[6]) {
+    VEC U[9], s[3], V[9], twist[3], two = 2 * t->mu, zero = {0};
+    NAME(decompose)(t->F, U, s, V);
+    VEC trace = (s[0] - 1) + (s[1] - 1) + (s[2] - 1);
+    for (int k = 0; k < 3; k++) {
+        VEC sum = s[(k + 1) % 3] + s[(k + 2) % 3], least = zero + TWIST_FLOOR;
+        sum = PICK(sum < least, least, sum);
+        twist[k] = two + (2 * t->lambda * trace - 2 * two) / sum;
+        twist[k] = PICK(twist[k] < 0, zero, twist[k]);
+    }
+    for (int k = 0; k < 6; k++) {
+        const VEC *p = U + 3 * SYM_ROW[k], *q = U + 3 * SYM_COLUMN[k];
+        T[k] = PICK(*lanes, p[0] * twist[0] * q[0] + p[1] * twist[1] * q[1] + p[2] * twist[2] * q[2], T[k]);
+    }
+    for (int k = 0; k < 9; k++) {
+        const VEC *p = U + k / 3 * 3, *q = V + k % 3 * 3;
+        VEC own = p[0] * q[0] + p[1] * q[1] + p[2] * q[2] + 0 * s[0]; // no rotation without a finite stretch
+        R[k] = PICK(*lanes, own, R[k]);
+    }
+}
+
+/// Cofactors of a symmetric matrix (xx yy zz yz zx xy).
+INLINE void NAME(cofactors)(const VEC A[6], VEC C[6]) {
+    for (int k = 0; k < 3; k++) {
+        int i = (k + 1) % 3, j = (k + 2) % 3;
+        C[k] = A[i] * A[j] - A[3 + k] * A[3 + k];
+        C[3 + k] = A[3 + i] * A[3 + j] - A[3 + k] * A[k];
+    }
+}
+
+/// Negative eigenvalues of A (xx yy zz yz zx xy) become 0 (TS10).
+INLINE void NAME(clamp)(VEC A[6]) {
+    VEC B[6], C[6], zero = {0};
+    NAME(cofactors)(A, C);
+    VEC det = A[0] * C[0] + A[5] * C[5] + A[4] * C[4];
+    MASK turned = det < zero;
+    for (int k = 0; k < 6; k++) B[k] = PICK(turned, -A[k], A[k]);
+    VEC trace = B[0] + B[1] + B[2], pairs = C[0] + C[1] + C[2], about = trace / 3;
+    det = PICK(turned, -det, det);
+    MASK lone = ~((trace > zero) & (pairs > zero));
+    VEC radius = about * about - pairs / 3;
+    radius = PICK(radius < zero, zero, radius);
+    NAME(root)(&radius);
+    VEC size = PICK(about < zero, -about, about) + 2 * radius, root = about + 2 * radius, slope;
+    for (int step = 0; step < NEWTON_MOST; step++) {
+        slope = (3 * root - 2 * trace) * root + pairs;
+        VEC d = (((root - trace) * root + pairs) * root - det) / slope;
+        MASK moves = lone & (slope > zero) & (d > ROUNDING * size);
+        root = PICK(moves, root - d, root);
+        if (!NAME(any)(&moves)) break;
+    }
+    slope = (3 * root - 2 * trace) * root + pairs;
+    VEC part = PICK((slope > zero) & (root > zero), root / slope, zero);
+    for (int k = 0; k < 6; k++) {
+        VEC alone = part * (C[k] + root * (k < 3 ? B[k] + (root - trace) : B[k]));
+        A[k] = PICK(lone, PICK(turned, A[k] + alone, alone), PICK(turned, zero, A[k]));
+    }
+}
+
+/// E = F - R and the clamped twists in the world's axes.
+INLINE void NAME(twists)(const NAME(batch) *t, VEC E[9], VEC T[6]) {
+    VEC R[9], G[6], C[6], trace = {0};
+    MASK sure;
+    NAME(stretch)(t->F, E, &sure);
+    for (int k = 0; k < 9; k++) R[k] = t->F[k] - E[k];
+    for (int k = 0; k < 6; k++) {
+        const VEC *p = t->F + 3 * SYM_ROW[k], *q = R + 3 * SYM_COLUMN[k];
+        G[k] = -(p[0] * q[0] + p[1] * q[1] + p[2] * q[2]);
+    }
+    VEC sum = -(G[0] + G[1] + G[2]);
+    for (int k = 0; k < 3; k++) G[k] += sum;
+    for (int k = 0; k < 9; k++) trace += E[k] * R[k];
+    NAME(cofactors)(G, C);
+    VEC two = 2 * t->mu, part = (2 * t->lambda * trace - 2 * two) / (G[0] * C[0] + G[5] * C[5] + G[4] * C[4]);
+    for (int k = 0; k < 6; k++) T[k] = k < 3 ? two + part * C[k] : part * C[k];
+    NAME(clamp)(T);
+    MASK unsure = ~(sure & (sum > 1));
+    if (!NAME(any)(&unsure)) return;
+    NAME(twists_by_stretches)(t, &unsure, R, T);
+    for (int k = 0; k < 9; k++) E[k] = PICK(unsure, t->F[k] - R[k], E[k]);
+}
+
+/// Rows of T (symmetric, xx yy zz yz zx xy) times the cross of g.
+INLINE void NAME(turn_rows)(const VEC T[6], const VEC g[3], VEC N[9]) {
+    const VEC rows[9] = {T[0], T[5], T[4], T[5], T[1], T[3], T[4], T[3], T[2]};
+    for (int r = 0; r < 9; r += 3)
+        for (int c = 0; c < 3; c++) {
+            int a = (c + 1) % 3, b = (c + 2) % 3;
+            N[r + c] = rows[r + a] * g[b] - rows[r + b] * g[a];
+        }
+}
+
+/// Block of H for gradients hi and hj in the world's axes, N being T times the cross of hj (TS10).
+INLINE void NAME(turned_block)(const VEC *mu, const VEC *lambda, const VEC hi[3], const VEC hj[3], const VEC N[9], VEC H[9]) {
+    VEC both = *mu * (hi[0] * hj[0] + hi[1] * hj[1] + hi[2] * hj[2]);
+    for (int r = 0; r < 3; r++) {
+        int a = (r + 1) % 3, b = (r + 2) % 3;
+        VEC along = *lambda * hi[r], across = *mu * hj[r];
+        for (int c = 0; c < 3; c++) {
+            H[3 * r + c] = (hi[b] * N[3 * a + c] - hi[a] * N[3 * b + c]) + (along * hj[c] + across * hi[c]);
+            if (r == c) H[3 * r + c] += both;
+        }
+    }
+}
+
+/// f of nodes 1 to 3, and the blocks of H between them: 11 22 33 12 13 23.
+INLINE void NAME(corotational)(const NAME(batch) *t, VEC f[9], VEC H[10][9]) {
+    static const int BLOCK[6] = {1, 2, 3, 7, 8, 9}, FIRST[6] = {0, 1, 2, 0, 0, 1}, SECOND[6] = {0, 1, 2, 1, 2, 2};
+    VEC E[9], R[9], T[6], h[3][3], N[3][9], trace = {0};
+    NAME(twists)(t, E, T);
+    for (int k = 0; k < 9; k++) {
+        R[k] = t->F[k] - E[k];
+        trace += E[k] * R[k];
+    }
+    VEC mu = t->volume * t->mu, lambda = t->volume * t->lambda, half = 0.5 * t->volume;
+    for (int k = 0; k < 6; k++) T[k] *= half;
+    for (int i = 0; i < 3; i++) {
+        const VEC *g = t->g + 3 * i;
+        for (int r = 0; r < 3; r++) {
+            const VEC *o = R + 3 * r, *e = E + 3 * r;
+            h[i][r] = o[0] * g[0] + o[1] * g[1] + o[2] * g[2];
+            f[3 * i + r] = -(2 * mu * (e[0] * g[0] + e[1] * g[1] + e[2] * g[2]) + lambda * trace * h[i][r]);
+        }
+        NAME(turn_rows)(T, h[i], N[i]);
+    }
+    for (int b = 0; b < 6; b++) NAME(turned_block)(&mu, &lambda, h[FIRST[b]], h[SECOND[b]], N[SECOND[b]], H[BLOCK[b]]);
+}
+
+// ---- any element ----
+
+/// By the principal stretches: f of nodes 1 to 3, and the blocks of H between them.
+INLINE void NAME(by_stretches)(const NAME(batch) *t, VEC f[9], VEC H[10][9]) {
+    VEC U[9], s[3], V[9], h[3][3], plus[3], minus[3];
     NAME(moduli) m;
     NAME(decompose)(t->F, U, s, V);
-    if (t->material == QPC_TET_COROTATIONAL) NAME(corotational)(t, s, &m);
-    else NAME(neo_hookean)(t, s, &m);
+    NAME(neo_hookean)(t, s, &m);
     for (int k = 0; k < 3; k++) {
         m.first[k] *= t->volume;
         m.A[k] *= t->volume;
@@ -310,6 +435,13 @@ INLINE void NAME(linearise)(const NAME(batch) *t, VEC f[9], VEC H[10][9]) {
     NAME(block)(&m, plus, minus, U, h[0], h[1], H[7]);
     NAME(block)(&m, plus, minus, U, h[0], h[2], H[8]);
     NAME(block)(&m, plus, minus, U, h[1], h[2], H[9]);
+}
+
+/// f of nodes 1 to 3 and the blocks of H between nodes 0 to 3: diagonal 00 11 22 33, then 01 02 03 12 13 23.
+INLINE void NAME(linearise)(const NAME(batch) *t, VEC f[9], VEC H[10][9]) {
+    VEC corner[9];
+    if (t->material == QPC_TET_COROTATIONAL) NAME(corotational)(t, f, H);
+    else NAME(by_stretches)(t, f, H);
     // A motion of all VEC nodes alike changes nothing: rows of blocks sum to zero.
     for (int r = 0; r < 9; r++) {
         int rt = 3 * (r % 3) + r / 3;

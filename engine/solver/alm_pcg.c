@@ -333,8 +333,8 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         if (!isfinite(gradient)) break;
         if (is_refreshed(&s, gradient)) continue;
         state now = look(&s);
-        bool good = now.natural <= 0.25 * options->residual_tolerance &&
-                    gradient <= 0.1 * strict * options->stat_tolerance * scale;
+        double wanted = 0.1 * strict * options->stat_tolerance * scale;
+        bool near = now.natural <= 0.25 * options->residual_tolerance, good = near && gradient <= wanted;
         if (good && options->exact)
             good = now.prim <= 0.25e-9 * scale && now.comp <= 0.25e-12 * scale * scale && gradient <= 0.1e-9 * scale;
         if (good && is_answer(&s, options, &strict)) {
@@ -348,7 +348,8 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         }
         // Energies on which updates are based never rise, or the two errors could feed each other.
         double measure = now.energy < s.least ? now.energy : s.least;
-        if (gradient <= THETA * measure && !first) {
+        bool rows_do = near && !options->exact; // with mu as it is: what is left is the gradient (T59)
+        if (gradient <= THETA * measure && !first && !rows_do) {
             s.least = measure;
             if (!update(&s, now.energy)) break;
             continue;
@@ -356,6 +357,7 @@ qpc_status qpc_alm_pcg_run(const qpc_work *work, const qpc_solver_options *optio
         report->iterations++;
         double target = ETA * gradient, enough = WELL * THETA * measure;
         if (first && options->start == NULL) target = BLIND * gradient;
+        else if (rows_do) target = fmax(target, WELL * wanted);
         else if (enough > target && enough < gradient) target = enough;
         if (!newton(&s, target, first) && !soften(&s)) break;
         first = false;

@@ -336,7 +336,8 @@ qpc_status qpc_augmented_lagrangian_run(const qpc_work *work, const qpc_solver_o
     set_penalty(&s, rho);
     bool tangled = s.general || s.band.far_rows > 0; // a factor costs more, and the last set says less
     int32_t probe = work->missed > MANY && tangled ? PROBE_OF_MANY : PROBE;
-    bool probed = warm && work->missed > FEW && minimise(&s, true, limit < probe ? limit : probe);
+    bool afar = options->hits && !s.general && !options->anytime; // new rows have no multipliers yet, and the set moves far
+    bool probed = warm && work->missed > FEW && !afar && minimise(&s, true, limit < probe ? limit : probe);
     bool spent = options->anytime && report->iterations >= limit;
     if (work->missed > FEW && !probed && !spent) {
         rho = near != NULL ? RHO_NEAR : work->missed > MANY ? RHO_FIRST_OF_MANY : RHO_FIRST;

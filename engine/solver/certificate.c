@@ -35,20 +35,6 @@ static inline double diagonal(const qpc_linsys *K, int32_t i) {
 // ---- products and solves ----
 
 /// y = K x, by columns of the lower triangle and their mirror.
-static void sparse_product(const qpc_linsys *K, const double *x, double *y) {
-    for (int32_t i = 0; i < K->n; i++) y[i] = 0;
-    for (int32_t j = 0; j < K->n; j++) {
-        double sum = diagonal(K, j) * x[j], xj = x[j];
-        for (int32_t k = K->start[j] + 1; k < K->start[j + 1]; k++) {
-            double v = K->value[k];
-            int32_t i = K->row[k];
-            y[i] += v * xj;
-            sum += v * x[i];
-        }
-        y[j] += sum;
-    }
-}
-
 static void sparse_product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
     for (int32_t i = 0; i < K->n; i++) y[i] = (pair){0, 0};
     for (int32_t j = 0; j < K->n; j++) {
@@ -144,9 +130,11 @@ static void cable_product_pairs(const qpc_linsys *K, const pair *x, pair *y) {
     for (int32_t k = 0; k < last; k++) y[K->n - last + k] = before[CABLE - last + k];
 }
 
-static void product(const qpc_linsys *K, const double *x, double *y) {
-    if (K->kind == QPC_LINSYS_SPARSE)
-        sparse_product(K, x, y);
+static void product(qpc_linsys *K, const double *x, double *y) {
+    if (K->kind == QPC_LINSYS_SPARSE && K->n % 3 == 0) // blocks fill vectors up to whole nodes
+        qpc_linsys_product(K, x, y);
+    else if (K->kind == QPC_LINSYS_SPARSE)
+        qpc_linsys_multiply(K, x, y);
     else if (K->bandwidth == CABLE)
         band_product_of(CABLE, K, x, y);
     else
@@ -300,7 +288,7 @@ static double by_the_factor(judge *g, qpc_certificate *out) {
 
 /// x, a guess of K^-1 b, gives 2b'x - x'Kx <= |K^-1 b|^2 <= that + |b - Kx|^2_{D^-1}. False: too far apart, or there is none.
 static bool scale_by_last(judge *g, qpc_certificate *out) {
-    const qpc_linsys *K = g->qp->sys;
+    qpc_linsys *K = g->qp->sys;
     const double *x = K->free, *b = g->qp->b;
     double *Kx = g->scratch, size = 0, off = 0;
     if (!K->guessed || K->least == NULL) return false;
@@ -328,7 +316,7 @@ static void scale_by_rough_solve(judge *g, qpc_certificate *out) {
 
 /// |r|_{K^-1} from z, about K^-1 r: at most what comes back if D is known.
 static double left_by(const judge *g, const double *z, qpc_certificate *out) {
-    const qpc_linsys *K = g->qp->sys;
+    qpc_linsys *K = g->qp->sys;
     const double *least = K->least, *r = g->r;
     double *Kz = g->scratch, square = 0, r2 = 0, miss = 0;
     product(K, z, Kz);

@@ -1,7 +1,7 @@
 /// Coulomb friction in algebraic form, u = W r + q: the public entry, its residuals, and the order
 /// of methods.
 ///
-/// Exact: Newton from the warm start; then interior point with De Saxce's fixed point, Newton
+/// Exact: Newton from the warm start, then on the law as Alart and Curnier have it; then interior point with De Saxce's fixed point, Newton
 /// whenever two more digits are gained; then sweeps and Newton in turn; the interior point with De
 /// Saxce's derivative; the fixed point with its convex problems solved to the end; many more
 /// sweeps; and the interior point from other starting points. Every iterate is judged by the
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WARM_STEPS = 30, COLD_STEPS = 12, POLISH_STEPS = 30, SMALL = 60 };
+enum { FIRST_STEPS = 12, ALART_STEPS = 60, END_STEPS = 8, POLISH_STEPS = 30, SMALL = 60 };
 enum { FOLLOWED = 2, ROUND_SIZE = 400, SWEEPS = 250, FIRST_ROUNDS = 8, MANY_ROUNDS = 40 };
 enum { OWN_BOUND = 8000 };
 
@@ -94,6 +94,24 @@ static qpc_status between(const qpc_cone_problem *p, int32_t place, double toler
                           &found->norm, ret_outers, ret_newton, err);
 }
 
+/// Where Newton on the natural map has stopped: in the form of Alart and Curnier, then on the natural map to the end.
+static qpc_status in_other_form(const qpc_cone_problem *p, double tolerance, int32_t max_steps, qpc_arena *arena, double *x, best *found,
+                                int32_t *ret_newton, qpc_error *err) {
+    double norm, enough = 0.5 * tolerance;
+    int32_t left = max_steps - *ret_newton;
+    memcpy(x, found->x, found->size * sizeof *x);
+    qpc_status status =
+        qpc_cone_alart(p, enough, left < ALART_STEPS ? left : ALART_STEPS, arena, x, &norm, ret_newton, err);
+    if (status != QPC_OK) return status;
+    keep(found, x, norm);
+    left = max_steps - *ret_newton;
+    if (!(norm <= enough) || left <= 0) return QPC_OK;
+    status = qpc_cone_newton(p, FINE, tolerance, false, left < END_STEPS ? left : END_STEPS, arena, x, &norm,
+                             ret_newton, err);
+    if (status == QPC_OK) keep(found, x, norm);
+    return status;
+}
+
 /// A start that is further from solved than no impulse at all is none: what a problem was left at that nothing solved.
 static bool is_of_use(const qpc_cone_problem *p, double *x, qpc_arena *arena) {
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
@@ -127,12 +145,12 @@ qpc_status qpc_cone_solve(const qpc_cone_problem *p, double tolerance, int32_t m
     if (!warm) memset(x, 0, size * sizeof *x);
     memcpy(found.x, x, size * sizeof *x);
     double norm = DBL_MAX;
-    int32_t steps = warm ? WARM_STEPS : COLD_STEPS;
     if (max_steps <= 0) max_steps = OWN_BOUND;
-    qpc_status status =
-        qpc_cone_newton(p, FINE, tolerance, warm || p->size <= SMALL,
-                        steps < max_steps ? steps : max_steps, arena, x, &norm, ret_newton, err);
+    qpc_status status = qpc_cone_newton(p, FINE, tolerance, p->size <= SMALL,
+                                        FIRST_STEPS < max_steps ? FIRST_STEPS : max_steps, arena, x, &norm, ret_newton, err);
     if (status == QPC_OK) keep(&found, x, norm);
+    if (status == QPC_OK && !(found.norm <= 0.9 * tolerance))
+        status = in_other_form(p, tolerance, max_steps, arena, x, &found, ret_newton, err);
     for (size_t s = 0; s < sizeof starts / sizeof *starts && status == QPC_OK; s++) {
         if (found.norm <= 0.9 * tolerance || *ret_newton + *ret_outers >= max_steps) break;
         status = between(p, (int32_t)s, tolerance, max_steps, arena, &found, ret_outers, ret_newton,

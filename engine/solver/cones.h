@@ -60,6 +60,11 @@ qpc_status qpc_cone_newton(const qpc_cone_problem *problem, double goal, double 
                            bool patient, int32_t steps, qpc_arena *arena, double *x,
                            double *ret_norm, int32_t *ret_steps, qpc_error *err);
 
+/// Newton on the law as Alart and Curnier have it, with a proximal term: for contacts that depend on each other. No discs. x: start in,
+/// best iterate by the natural residual out; down to `goal`. *ret_steps is added to. QPC_ERR_MEMORY.
+qpc_status qpc_cone_alart(const qpc_cone_problem *problem, double goal, int32_t steps, qpc_arena *arena, double *x, double *ret_norm,
+                          int32_t *ret_steps, qpc_error *err);
+
 /// Interior point on the cones. follow > 0: De Saxce's term goes this part of the way to that of
 /// the last iterate (a fixed point, one outer an iteration; 1 all the way); 0: it enters with its
 /// derivative.

@@ -6,49 +6,26 @@
 /// are violated then are pulled in, and so on until none is. Worker thread of the world; memory
 /// from the arena.
 #include "engine/solver/friction_chain.h"
-#include "engine/solver/friction_set.h"
+#include "engine/solver/friction_job.h"
 #include "engine/solver/friction_sparse.h"
+#include "engine/solver/glance.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 enum {
-    STAGGER_CAP = 50,
     ROUNDS = 60,
     CHAIN_STEPS = 300,
     SPARSE_STEPS = 150,
     DENSE_AFTER = 120,        // unknowns that dense matrices may have where a band or a sparse K was not solved
-    DENSE_FIRST = 240,        // unknowns up to which they go first, where K is small and has a factor anyway,
+    DENSE_FIRST = 300,        // unknowns up to which they go first, where K is small and has a factor anyway,
     SMALL = 600,              // unknowns of it,
-    FIRST_STEPS = 40,         // for so many steps from the warm start
+    FIRST_STEPS = 72,         // for so many steps from the warm start: Newton's
     STAGGERED_MOST = 600,     // of alternations where K is sparse
 };
 static const double DENSE_OPERATIONS = 1e9; // of their factorisations
-static const double STILL = 1e-14;
 static const double FAR_OFF = 1e-3, WORTHLESS = 1; // natural residuals: nothing to go on from; worse than no impulse at all
-
-typedef struct friction_job {
-    qpc_solver_id id;
-    const qpc_qp *qp;
-    const qpc_friction *friction;
-    const qpc_solver_options *options;
-    double tolerance;
-    int32_t most, total; // 0: no bound
-    int32_t stop;        // bound of the present attempt with dense matrices on its steps and those before; 0: none
-    bool after;          // what is not dense has been tried
-    qpc_arena *arena;
-    qpc_friction_set set;
-    double *dv, *lambda, *beta; // the iterate
-    double *rhs;                // (n)
-    qpc_solver_report report, alone; // alone: of the rows without friction, its outcome
-    qpc_friction_report found;
-    double *alone_dv, *alone_lambda;
-    double *best_dv, *best_lambda, *best_beta; // with `least` the least natural residual of what several ways came to
-    double least;
-    qpc_friction_report best;
-    bool asked; // the rows have been solved alone
-} friction_job;
 
 static bool all_finite(const double *v, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -81,22 +58,22 @@ static qpc_status check(const qpc_qp *qp, const qpc_friction *f, const double *l
 }
 
 /// What is left of the bound on all iterations together; INT32_MAX: there is none.
-static int32_t left(const friction_job *job) {
+int32_t qpc_friction_left(const qpc_friction_job *job) {
     if (job->total <= 0) return INT32_MAX;
     int32_t spent = job->report.iterations + job->found.iterations;
     return spent < job->total ? job->total - spent : 0;
 }
 
 /// Options of a QP within what is left, at least one iteration of it.
-static qpc_solver_options options_left(const friction_job *job) {
+static qpc_solver_options options_left(const qpc_friction_job *job) {
     qpc_solver_options o = *job->options;
-    if (job->total > 0 && (o.max_iterations <= 0 || left(job) < o.max_iterations))
-        o.max_iterations = left(job) > 1 ? left(job) : 1;
+    if (job->total > 0 && (o.max_iterations <= 0 || qpc_friction_left(job) < o.max_iterations))
+        o.max_iterations = qpc_friction_left(job) > 1 ? qpc_friction_left(job) : 1;
     return o;
 }
 
 /// qpc_solve with friction as it stands.
-static qpc_status solve_normal(friction_job *job, qpc_error *err) {
+qpc_status qpc_friction_under(qpc_friction_job *job, qpc_error *err) {
     const qpc_friction *f = job->friction;
     memcpy(job->rhs, job->qp->b, (size_t)job->qp->n * sizeof *job->rhs);
     for (int32_t t = 0; t < 2 * f->count; t++)
@@ -118,128 +95,15 @@ static qpc_status solve_normal(friction_job *job, qpc_error *err) {
 }
 
 /// No friction at all: what contradicting rows get, and mode off.
-static qpc_status solve_without(friction_job *job, qpc_error *err) {
+qpc_status qpc_friction_without(qpc_friction_job *job, qpc_error *err) {
     memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
-    return solve_normal(job, err);
-}
-
-// ---- staggered ----
-
-/// beta of the contacts that push, within mu lambda, with the normal impulses as they are.
-static qpc_status project_friction(friction_job *job, const double *r, qpc_error *err) {
-    qpc_arena_mark mark = qpc_arena_get_mark(job->arena);
-    const qpc_friction_set *set = &job->set;
-    size_t count = (size_t)set->count, n = 0;
-    uint8_t *kind = qpc_arena_array(job->arena, count, 1);
-    int32_t *at = qpc_arena_array(job->arena, count + 1, sizeof *at);
-    int32_t *from = qpc_arena_array(job->arena, 2 * count, sizeof *from);
-    double *mu = qpc_arena_array(job->arena, count, sizeof *mu);
-    double *root = qpc_arena_array(job->arena, count, sizeof *root);
-    double *A = NULL, *p = NULL, *x = NULL, norm;
-    qpc_status status = QPC_OK;
-    qpc_cone_problem discs = {.kind = kind, .at = at, .mu = mu, .root = root};
-    if (kind == NULL || at == NULL || from == NULL || mu == NULL || root == NULL) goto memory;
-    at[0] = 0;
-    for (int32_t block = 0; block < set->count; block++) {
-        int32_t i = set->at[block];
-        if (set->kind[block] != QPC_BLOCK_CONTACT || !(r[i] > 0)) continue;
-        kind[discs.count] = QPC_BLOCK_DISC;
-        mu[discs.count] = set->friction->mu[set->contact_of[set->row[block]]] * r[i];
-        from[n++] = i + 1;
-        from[n++] = i + 2;
-        at[++discs.count] = (int32_t)n;
-    }
-    discs.size = (int32_t)n;
-    A = discs.A = qpc_arena_array(job->arena, n * n, sizeof *A);
-    p = discs.p = qpc_arena_array(job->arena, n, sizeof *p);
-    x = qpc_arena_array(job->arena, n, sizeof *x);
-    if (A == NULL || p == NULL || x == NULL) goto memory;
-    // u_T as it is (all rows push through lambda, friction or not), less the share of friction
-    // itself.
-    int32_t next = 0;
-    for (int32_t block = 0; block < set->count; block++) {
-        if (set->kind[block] != QPC_BLOCK_CONTACT || !(r[set->at[block]] > 0)) continue;
-        double u[3];
-        qpc_friction_set_velocity(set, block, job->dv, u);
-        p[next++] = u[1];
-        p[next++] = u[2];
-    }
-    for (size_t i = 0; i < n; i++) {
-        const double *row = set->W + (int64_t)from[i] * set->size;
-        for (size_t j = 0; j < n; j++) {
-            A[i * n + j] = row[from[j]];
-            p[i] -= row[from[j]] * r[from[j]];
-        }
-    }
-    qpc_cone_scale(&discs, NULL);
-    for (size_t i = 0; i < n; i++) x[i] = r[from[i]] / (root[i / 2] * discs.scale);
-    if (n > 0) status = qpc_disc_solve(&discs, 0.01 * job->tolerance, job->arena, x, &norm, err);
-    if (status != QPC_OK) goto out;
-    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
-    int32_t disc = 0;
-    for (int32_t block = 0; block < set->count; block++) {
-        if (set->kind[block] != QPC_BLOCK_CONTACT || !(r[set->at[block]] > 0)) continue;
-        double *b = job->beta + 2 * set->contact_of[set->row[block]];
-        b[0] = -x[2 * disc] * root[disc] * discs.scale;
-        b[1] = -x[2 * disc + 1] * root[disc] * discs.scale;
-        disc++;
-    }
-    goto out;
-memory:
-    status = qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", job->qp->m);
-out:
-    qpc_arena_rewind(job->arena, mark);
-    return status;
-}
-
-static qpc_status stagger(friction_job *job, double *best_dv, double *best_lambda,
-                          double *best_beta, qpc_error *err) {
-    const qpc_qp *qp = job->qp;
-    size_t n = (size_t)qp->n, m = (size_t)qp->m, t = 2 * (size_t)job->friction->count;
-    int32_t cap = job->most > 0 && job->most < STAGGER_CAP ? job->most : STAGGER_CAP;
-    double *r = qpc_arena_array(job->arena, 3 * m, sizeof *r);
-    if (r == NULL)
-        return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
-    job->found.natural = DBL_MAX;
-    for (int32_t i = 1;; i++) {
-        job->found.iterations = i;
-        qpc_status status = solve_normal(job, err);
-        if (status != QPC_OK) return status;
-        if (job->report.outcome == QPC_OUTCOME_INFEASIBLE && i == 1) {
-            status = solve_without(job, err);
-            memcpy(best_dv, job->dv, n * sizeof *best_dv);
-            memcpy(best_lambda, job->lambda, m * sizeof *best_lambda);
-            memset(best_beta, 0, t * sizeof *best_beta);
-            return status;
-        }
-        for (int32_t k = 0; k < job->friction->count; k++)
-            if (job->lambda[job->friction->row[k]] > 0)
-                qpc_friction_set_add(&job->set, job->friction->row[k]);
-        if (job->set.done < job->set.count)
-            status = qpc_friction_set_condense(&job->set, job->arena, err);
-        if (status != QPC_OK) return status;
-        qpc_friction_set_gather(&job->set, job->lambda, job->beta, r);
-        qpc_friction_report now = {.iterations = i, .path = QPC_FRICTION_BY_TURNS};
-        qpc_friction_set_report(&job->set, job->dv, r, &now);
-        if (now.natural < job->found.natural) {
-            job->found = now;
-            memcpy(best_dv, job->dv, n * sizeof *best_dv);
-            memcpy(best_lambda, job->lambda, m * sizeof *best_lambda);
-            memcpy(best_beta, job->beta, t * sizeof *best_beta);
-        }
-        // An old beta counts at round-off only: within the tolerance it would let things creep.
-        double enough = i == 1 && job->tolerance > STILL ? STILL : job->tolerance;
-        job->found.iterations = i;
-        if (now.natural <= enough || i >= cap || left(job) < 2) return QPC_OK;
-        status = project_friction(job, r, err);
-        if (status != QPC_OK) return status;
-    }
+    return qpc_friction_under(job, err);
 }
 
 // ---- exact ----
 
 /// Rows outside that dv violates come in: by more than tolerance in the metric of diag(K). *ret_worst: by how much at most.
-static int32_t pull_in(friction_job *job, double tolerance, double *ret_worst) {
+static int32_t pull_in(qpc_friction_job *job, double tolerance, double *ret_worst) {
     const qpc_qp *qp = job->qp;
     int32_t added = 0;
     *ret_worst = 0;
@@ -261,7 +125,7 @@ static int32_t pull_in(friction_job *job, double tolerance, double *ret_worst) {
 }
 
 /// The cone problem of the set as it is, from and to r.
-static qpc_status solve_set(friction_job *job, double aim, double *r, double *ret_norm, double *ret_scale,
+static qpc_status solve_set(qpc_friction_job *job, double aim, double *r, double *ret_norm, double *ret_scale,
                             qpc_error *err) {
     const qpc_friction_set *set = &job->set;
     qpc_arena_mark mark = qpc_arena_get_mark(job->arena);
@@ -286,8 +150,8 @@ static qpc_status solve_set(friction_job *job, double aim, double *r, double *re
         for (int32_t i = p.at[k]; i < p.at[k + 1]; i++) r[i] /= p.root[k] * p.scale;
     int32_t steps = job->stop > 0 ? job->stop - job->found.newton - job->found.outers : 0;
     if (job->stop > 0 && steps <= 0) steps = 1;
-    if (job->total > 0 && (steps <= 0 || left(job) < steps)) steps = left(job);
-    if (job->after && job->stop > 0) {
+    if (job->total > 0 && (steps <= 0 || qpc_friction_left(job) < steps)) steps = qpc_friction_left(job);
+    if (job->bounded && job->stop > 0) {
         double bound = 1 + DENSE_OPERATIONS / (1 + (double)n * (double)n * (double)n / 3);
         if (bound < steps) steps = (int32_t)bound;
     }
@@ -303,7 +167,7 @@ out:
     return status;
 }
 
-static bool any_push(const friction_job *job) {
+static bool any_push(const qpc_friction_job *job) {
     for (int32_t i = 0; i < job->qp->m; i++)
         if (job->lambda[i] > 0) return true;
     return false;
@@ -311,7 +175,7 @@ static bool any_push(const friction_job *job) {
 
 /// Whether the rows contradict, by a solve of them alone; that is done once.
 static qpc_status ask(void *context, bool *ret_contradict, qpc_error *err) {
-    friction_job *job = context;
+    qpc_friction_job *job = context;
     const qpc_qp *qp = job->qp;
     qpc_status status = QPC_OK;
     if (!job->asked) {
@@ -327,28 +191,43 @@ static qpc_status ask(void *context, bool *ret_contradict, qpc_error *err) {
     return status;
 }
 
-/// The rows may contradict where the law was missed: only a solve of the rows alone tells.
-static qpc_status alone(friction_job *job, bool warm, qpc_error *err) {
-    const qpc_qp *qp = job->qp;
-    if (job->found.natural <= job->tolerance || !warm || left(job) < 1) return QPC_OK;
-    bool contradict;
-    qpc_status status = ask(job, &contradict, err);
-    if (status != QPC_OK || !contradict) return status;
+static void take_alone(qpc_friction_job *job) {
     qpc_solver_report alone = job->alone;
     alone.iterations = job->report.iterations;
     alone.adds = job->report.adds;
     alone.drops = job->report.drops;
-    memcpy(job->dv, job->alone_dv, (size_t)qp->n * sizeof *job->dv);
-    memcpy(job->lambda, job->alone_lambda, (size_t)qp->m * sizeof *job->lambda);
+    memcpy(job->dv, job->alone_dv, (size_t)job->qp->n * sizeof *job->dv);
+    memcpy(job->lambda, job->alone_lambda, (size_t)job->qp->m * sizeof *job->lambda);
     memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
     job->report = alone;
+}
+
+/// Rows from either side of what is pressed, that leave no room: seen before any law is tried on them.
+static qpc_status look(qpc_friction_job *job, bool *ret_contradict, qpc_error *err) {
+    int32_t row[2];
+    bool found = false;
+    *ret_contradict = false;
+    if (!job->options->at_sight) return QPC_OK;
+    qpc_status status = qpc_glance(job->qp, job->options->residual_tolerance, job->arena, row, &found, err);
+    if (status == QPC_OK && found) status = ask(job, ret_contradict, err);
+    if (status == QPC_OK && *ret_contradict) take_alone(job);
+    return status;
+}
+
+/// The rows may contradict where the law was missed: only a solve of the rows alone tells.
+static qpc_status alone(qpc_friction_job *job, bool warm, qpc_error *err) {
+    if (job->found.natural <= job->tolerance || !warm || qpc_friction_left(job) < 1) return QPC_OK;
+    bool contradict;
+    qpc_status status = ask(job, &contradict, err);
+    if (status != QPC_OK || !contradict) return status;
+    take_alone(job);
     return QPC_OK;
 }
 
 /// Where K is banded: in time linear in the unknowns.
-static qpc_status chain(friction_job *job, const qpc_friction_doubt *doubt, qpc_error *err) {
+static qpc_status chain(qpc_friction_job *job, const qpc_friction_doubt *doubt, qpc_error *err) {
     int32_t most = job->most > 0 && job->most < CHAIN_STEPS ? job->most : CHAIN_STEPS;
-    if (left(job) < most) most = left(job);
+    if (qpc_friction_left(job) < most) most = qpc_friction_left(job);
     qpc_status status = qpc_friction_chain_solve(job->qp, job->friction, job->tolerance, most, doubt, job->arena,
                                                  job->dv, job->lambda, job->beta, &job->found, err);
     job->found.iterations = job->found.newton;
@@ -356,16 +235,16 @@ static qpc_status chain(friction_job *job, const qpc_friction_doubt *doubt, qpc_
 }
 
 /// Unknowns that dense matrices would have.
-static int64_t pushing(const friction_job *job) {
+static int64_t pushing(const qpc_friction_job *job) {
     int64_t count = 0;
     for (int32_t i = 0; i < job->qp->m; i++) count += job->qp->equality[i] || job->lambda[i] > 0;
     return 3 * count;
 }
 
 /// Where K has any pattern: in memory linear in the rows.
-static qpc_status sparse(friction_job *job, const qpc_friction_doubt *doubt, const double *start, qpc_error *err) {
+static qpc_status sparse(qpc_friction_job *job, const qpc_friction_doubt *doubt, const double *start, qpc_error *err) {
     int32_t most = job->most > 0 && job->most < SPARSE_STEPS ? job->most : SPARSE_STEPS;
-    if (left(job) < most) most = left(job);
+    if (qpc_friction_left(job) < most) most = qpc_friction_left(job);
     qpc_status status = qpc_friction_sparse_solve(job->qp, job->friction, job->tolerance, most, start, doubt, job->arena,
                                                   job->dv, job->lambda, job->beta, &job->report, &job->found, err);
     job->found.iterations = job->found.newton;
@@ -373,7 +252,7 @@ static qpc_status sparse(friction_job *job, const qpc_friction_doubt *doubt, con
 }
 
 /// The rows that push, condensed; those outside that are violated then are pulled in, until none is. `most`: unknowns.
-static qpc_status dense(friction_job *job, int32_t most, qpc_error *err) {
+static qpc_status dense(qpc_friction_job *job, int32_t most, qpc_error *err) {
     const qpc_qp *qp = job->qp;
     double *r = qpc_arena_array(job->arena, 3 * (size_t)qp->m, sizeof *r), norm = 0, scale = 1, aim = job->tolerance;
     if (r == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "out of memory for friction on %d rows", qp->m);
@@ -382,7 +261,7 @@ static qpc_status dense(friction_job *job, int32_t most, qpc_error *err) {
     if (status != QPC_OK) return status;
     for (int32_t i = 0; i < qp->m; i++)
         if (qp->equality[i] || job->lambda[i] > 0) qpc_friction_set_add(&job->set, i);
-    for (int32_t round = 0; round < ROUNDS && left(job) > 1; round++) {
+    for (int32_t round = 0; round < ROUNDS && qpc_friction_left(job) > 1; round++) {
         job->found.iterations = round + 1 + job->found.newton + job->found.outers;
         status = qpc_friction_set_condense(&job->set, job->arena, err);
         if (status != QPC_OK) return status;
@@ -408,7 +287,7 @@ static qpc_status dense(friction_job *job, int32_t most, qpc_error *err) {
 }
 
 /// What was come to is kept if it is the best so far; else the best is put back, in the end.
-static void keep_best(friction_job *job) {
+static void keep_best(qpc_friction_job *job) {
     size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
     if (!(job->found.natural < job->least)) return;
     job->least = job->found.natural;
@@ -418,7 +297,7 @@ static void keep_best(friction_job *job) {
     memcpy(job->best_beta, job->beta, t * sizeof *job->beta);
 }
 
-static void take_best(friction_job *job) {
+static void take_best(qpc_friction_job *job) {
     size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
     if (!(job->least < job->found.natural)) return;
     qpc_friction_report counts = job->found;
@@ -432,7 +311,7 @@ static void take_best(friction_job *job) {
 }
 
 /// From the rows alone, without friction.
-static void start_over(friction_job *job) {
+static void start_over(qpc_friction_job *job) {
     memcpy(job->dv, job->alone_dv, (size_t)job->qp->n * sizeof *job->dv);
     memcpy(job->lambda, job->alone_lambda, (size_t)job->qp->m * sizeof *job->lambda);
     memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
@@ -440,8 +319,9 @@ static void start_over(friction_job *job) {
 
 /// Few rows push on a K that has a factor: dense matrices are no dearer then, and get to the end where the others go round in circles
 /// (stiff sheets). From the warm start, then from the rows alone.
-static qpc_status dense_first(friction_job *job, bool warm, bool *ret_contradict, qpc_error *err) {
+static qpc_status dense_first(qpc_friction_job *job, bool warm, bool *ret_contradict, qpc_error *err) {
     job->found.path = QPC_FRICTION_BY_DENSE;
+    job->bounded = true;
     job->stop = warm && (job->most <= 0 || job->most > FIRST_STEPS) ? FIRST_STEPS : job->most;
     qpc_status status = dense(job, 2 * DENSE_FIRST, err);
     keep_best(job);
@@ -455,16 +335,19 @@ static qpc_status dense_first(friction_job *job, bool warm, bool *ret_contradict
     return status;
 }
 
-static qpc_status exact(friction_job *job, qpc_error *err) {
+static qpc_status exact(qpc_friction_job *job, qpc_error *err) {
     const qpc_qp *qp = job->qp;
     qpc_friction_path path = qpc_friction_choose(qp, job->friction);
     job->found.path = path;
     bool meshed = path == QPC_FRICTION_BY_SPARSE, banded = path == QPC_FRICTION_BY_CHAIN, warm = banded || any_push(job);
-    bool contradict = false;
-    qpc_status status = meshed ? QPC_OK : qpc_linsys_ensure(qp->sys, err);
-    if (status == QPC_OK && !warm) status = solve_without(job, err);
+    bool contradict;
+    qpc_status status = look(job, &contradict, err);
+    if (status != QPC_OK || contradict) return status;
+    if (!meshed) status = qpc_linsys_ensure(qp->sys, err);
+    if (status == QPC_OK && !warm) status = qpc_friction_without(job, err);
     if (status != QPC_OK || job->report.outcome == QPC_OUTCOME_INFEASIBLE) return status;
-    bool small = !banded && (!meshed || (qp->sys->blocks == NULL && qp->n <= SMALL)) && pushing(job) <= DENSE_FIRST;
+    bool few = meshed && qp->n <= SMALL && !qpc_friction_is_mild(qp->sys);
+    bool small = !banded && (!meshed || few) && pushing(job) <= DENSE_FIRST;
     if (small) {
         status = dense_first(job, warm, &contradict, err);
         if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
@@ -480,15 +363,15 @@ static qpc_status exact(friction_job *job, qpc_error *err) {
         if (status != QPC_OK || job->found.natural <= job->tolerance) return status;
         if (doubt != NULL) status = ask(job, &contradict, err);
         if (status != QPC_OK || contradict) return status == QPC_OK ? alone(job, warm, err) : status;
-        job->after = true;
+        job->after = job->bounded = true;
         if (job->asked && job->found.natural > FAR_OFF) start_over(job);
     }
-    bool bounded = meshed || job->most > 0, large = pushing(job) > (meshed && qp->sys->blocks == NULL ? DENSE_FIRST : DENSE_AFTER);
+    bool bounded = meshed || job->most > 0, large = pushing(job) > (few ? DENSE_FIRST : DENSE_AFTER);
     bool spent = job->most > 0 && job->found.newton >= job->most;
     if (!small && !(job->after && bounded && (large || spent))) {
         job->found.path = QPC_FRICTION_BY_DENSE;
         job->stop = job->most;
-        status = dense(job, job->after ? 2 * DENSE_AFTER : 0, err);
+        status = dense(job, job->after ? 2 * (few ? DENSE_FIRST : DENSE_AFTER) : 0, err);
         keep_best(job);
     }
     take_best(job);
@@ -504,7 +387,7 @@ qpc_friction_path qpc_friction_choose(const qpc_qp *qp, const qpc_friction *fric
                                                     : QPC_FRICTION_BY_DENSE;
 }
 
-static bool prepare(friction_job *job, const double *lambda, const double *beta) {
+static bool prepare(qpc_friction_job *job, const double *lambda, const double *beta) {
     size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
     job->dv = qpc_arena_array(job->arena, n, sizeof *job->dv);
     job->rhs = qpc_arena_array(job->arena, n, sizeof *job->rhs);
@@ -529,7 +412,7 @@ static bool prepare(friction_job *job, const double *lambda, const double *beta)
     return true;
 }
 
-static qpc_status run(friction_job *job, qpc_friction_mode mode, double *best_dv,
+static qpc_status run(qpc_friction_job *job, qpc_friction_mode mode, double *best_dv,
                       double *best_lambda, double *best_beta, qpc_error *err) {
     size_t n = (size_t)job->qp->n, m = (size_t)job->qp->m, t = 2 * (size_t)job->friction->count;
     qpc_status status;
@@ -541,9 +424,9 @@ static qpc_status run(friction_job *job, qpc_friction_mode mode, double *best_dv
     if (mode == QPC_FRICTION_STAGGERED) {
         status = qpc_linsys_ensure(job->qp->sys, err);
         if (status == QPC_OK) status = qpc_friction_set_init(&job->set, job->qp, job->friction, job->arena, err);
-        return status == QPC_OK ? stagger(job, best_dv, best_lambda, best_beta, err) : status;
+        return status == QPC_OK ? qpc_friction_stagger(job, best_dv, best_lambda, best_beta, err) : status;
     }
-    status = mode == QPC_FRICTION_EXACT ? exact(job, err) : solve_without(job, err);
+    status = mode == QPC_FRICTION_EXACT ? exact(job, err) : qpc_friction_without(job, err);
     memcpy(best_dv, job->dv, n * sizeof *best_dv);
     memcpy(best_lambda, job->lambda, m * sizeof *best_lambda);
     memcpy(best_beta, job->beta, t * sizeof *best_beta);
@@ -558,7 +441,7 @@ qpc_status qpc_solve_friction(qpc_solver_id id, const qpc_qp *qp, const qpc_fric
     qpc_arena_mark mark = qpc_arena_get_mark(arena);
     size_t n = (size_t)qp->n, m = (size_t)qp->m, t = 2 * (size_t)friction->count;
     qpc_friction_mode mode = friction_options->mode;
-    friction_job job = {
+    qpc_friction_job job = {
         .id = id, .qp = qp, .friction = friction, .options = options, .arena = arena};
     job.report.engine = id == QPC_SOLVER_AUTO ? QPC_SOLVER_AUGMENTED_LAGRANGIAN : id;
     job.most = friction_options->max_iterations;

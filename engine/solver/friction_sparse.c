@@ -50,8 +50,7 @@ static const double MILD = 300, R_MILD = 30, FREE_MILD = 0.1, HIDES = 10, HIDES_
 static const double DEAR = 1e8;            // operations of a factor of K, with which dense matrices begin
 static const double CG_FACTORS = 24;       // factorisations of K whose time conjugate gradients may take
 
-/// Everywhere.
-static bool is_mild(const qpc_linsys *sys) {
+bool qpc_friction_is_mild(const qpc_linsys *sys) {
     if (sys->least == NULL || !qpc_alm_pcg_pays(sys)) return false;
     for (int32_t i = 0; i < sys->n; i++)
         if (!(sys->value[sys->start[i]] <= MILD * sys->least[i])) return false;
@@ -61,7 +60,7 @@ static bool is_mild(const qpc_linsys *sys) {
 bool qpc_friction_sparse_pays(const qpc_qp *qp, const qpc_friction *friction) {
     if (qp->sys->kind != QPC_LINSYS_SPARSE || !qpc_friction_blocks_fit(qp, friction)) return false;
     if (friction->count >= LEAST_CONTACTS || (qp->sys->operations > DEAR && qpc_alm_pcg_pays(qp->sys))) return true;
-    return friction->count >= LEAST_MILD && is_mild(qp->sys);
+    return friction->count >= LEAST_MILD && qpc_friction_is_mild(qp->sys);
 }
 
 // ---- set-up ----

@@ -13,6 +13,9 @@
 /// K is no band, no row has more than 12 columns, and there are contacts enough for it to pay, or K is dear to factor.
 bool qpc_friction_sparse_pays(const qpc_qp *qp, const qpc_friction *friction);
 
+/// K is near the masses everywhere, and conjugate gradients do without a factor.
+bool qpc_friction_is_mild(const qpc_linsys *sys);
+
 /// start (n): a guess of dv, or NULL. lambda (m), beta (2 count): warm start in, best iterate out; dv (n) its motion. At most
 /// `most` Newton steps, added to found->newton; found: residuals and counts.
 /// Ends early where `doubt` says so. report: conjugate gradients and factorisations are added. QPC_ERR_MEMORY, QPC_ERR_NUMERIC.

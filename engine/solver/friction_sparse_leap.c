@@ -90,8 +90,10 @@ static void add_turning(const qpc_sheet *s, const double *d, double *out) {
     }
 }
 
-static void multiply(const qpc_sheet *s, const double *d, double *out) {
-    qpc_sheet_multiply(s->qp, d, out);
+/// The matrix times d, which is what the preconditioner gave last.
+static void multiply(qpc_sheet *s, const double *d, double *out) {
+    if (s->by_cg && s->single) qpc_ssor_product(&s->ssor, out);
+    else qpc_sheet_multiply(s->qp, d, out);
     for (int32_t l = 0; l < s->listed; l++) {
         int32_t from = s->row_start[s->list[l]], to = s->row_start[s->list[l] + 1];
         double sum = 0;

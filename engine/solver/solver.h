@@ -46,6 +46,7 @@ typedef struct qpc_solver_options {
     double beyond;              // > 0: rows that no dv with all unknowns within this can satisfy may be told as contradicting
     bool anytime;               // out of iterations, dv and lambda are a motion and its impulses that never fall behind the warm start's (T43)
     bool draft;                 // the answer is only a point to go on from: good enough by the tolerances is good enough
+    bool hits;                  // rows came that the last set knows nothing of: where K is banded it is not tried first
     bool exact;                 // iterate to stat, prim <= 1e-9 and comp <= 1e-12 whatever the tolerances
 } qpc_solver_options;
 qpc_solver_options qpc_solver_options_default(void);

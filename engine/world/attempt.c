@@ -208,17 +208,29 @@ static bool is_too_long(const qpc_world *w, const qpc_trial *t, double change) {
     return (t->lost && t->newton >= LOST_NEWTON) || (astray && t->newton >= corrections(w, t));
 }
 
+/// Whether the QP's answer in dv_try gains nothing. With cloth a correction for a gain is for no more (T59): of thousands of nodes some always
+/// change their facets, and dv never settles to a hundredth of what it does otherwise.
+static bool undoes_gain(qpc_world *w, qpc_trial *t) {
+    double *dv = w->dv;
+    w->dv = w->dv_try;
+    qpc_step_place_end(w, t->h, w->dv);
+    qpc_trial_test_energy(w, t);
+    w->dv = dv;
+    return !qpc_trial_gains(w, t);
+}
+
 /// Newton on the incremental potential: K and rows anew at the predicted end, until dv settles. Where rows
 /// change from iterate to iterate (strain limits, folds) it can go back and forth between two points, each better
 /// than the other by its own rows: then steps are damped, and the QP's answer is taken once it settles. With cloth the
 /// first round ends there: what is left is nodes that change their facets, and if it matters the energy test asks again.
 /// There the QPs on the way are solved loosely, and the last one again in full from where it stands, with the rows that its motion hits.
-static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool again, qpc_error *err) {
+static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, int32_t round, qpc_error *err) {
     if (!qpc_is_implicit(w)) return QPC_OK;
-    bool full = true;
+    bool full = true, again = round > 0;
     double change = HUGE_VAL, most = 1.0;
     bool tight = t->newton > 0 || corrections(w, t) == 0 || t->exhausted || t->settled; // the answer at hand
     if (t->settled && !again) return QPC_OK;
+    bool undoing = again && round < MAX_ROUNDS - 1 && qpc_has_cloth(w); // if full solves and hits bring it back twice, to the end
     // Of tetrahedra alone K of the prediction serves once more, and as a rule that is the answer.
     bool chord = t->newton == 0 && !t->cautious && qpc_step_may_keep_matrix(w), astray = false, stiff = false;
     double settled = STIFF_TOLERANCE * w->min_separation / t->h;
@@ -235,6 +247,10 @@ static qpc_status correct(qpc_world *w, qpc_trial *t, double tolerance, bool aga
         tight = !t->loose;
         t->loose = false;
         if (st != QPC_OK || t->contradiction) return st;
+        if (undoing && undoes_gain(w, t)) {
+            full = false;
+            break;
+        }
         double last = change;
         change = backtrack(w, t->h, most, &full) / most;
         astray = chord && change > fmax(CHORD * before, CHORD_FINE * tolerance);
@@ -347,7 +363,9 @@ static qpc_status solve_hits(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (lambda == NULL) return qpc_fail(err, QPC_ERR_MEMORY, "no memory for %d multipliers", w->rows.m);
     memcpy(lambda, w->rows.lambda, m);
     memcpy(w->dv_try, w->dv, n);
+    t->hits = true;
     qpc_status st = qpc_step_solve(w, t, w->dv_try, w->dv, err);
+    t->hits = false;
     if (st == QPC_OK && !t->contradiction && !t->squeezed && !t->exhausted && !limits_hold(w)) {
         qpc_step_place_end(w, t->h, w->dv);
         qpc_trial_test_energy(w, t);
@@ -476,7 +494,7 @@ static qpc_status try_motion(qpc_world *w, qpc_trial *t, qpc_error *err) {
     if (st == QPC_OK) st = predict(w, t, err);
     if (!qpc_integrate_is_plain(w)) tolerance *= FREE_TOLERANCE;
     for (int32_t round = 0; st == QPC_OK && !t->contradiction && round < MAX_ROUNDS; round++) {
-        st = correct(w, t, tolerance, round > 0, err);
+        st = correct(w, t, tolerance, round, err);
         if (t->too_long) return st;
         if (st == QPC_OK && !t->contradiction) st = collide(w, t, &clean, err);
         if (st != QPC_OK || t->contradiction) return st;

@@ -43,6 +43,7 @@ typedef struct qpc_trial {
     bool renew;                     // a rigid body was hit: rows are made anew
     bool swerves;                   // one turns so fast near something that its arcs are not what was tested
     bool loose;                     // the next QP is only a way to another
+    bool hits;                      // the next QP has rows of hits beside those of the last one
     bool unfinished;                // the last one was, and its motion stands for the answer until hits are known
     bool exhausted;                 // the budget of the step is used up: no further tries either
     bool contradiction;             // rows exclude each other, and the attempt is given up

@@ -39,7 +39,7 @@ void qpc_elastic_check(const qpc_world *w, qpc_scene_report *report) {
 double qpc_elastic_energy(const qpc_world *w, const double *x, bool giving) {
     double sum = qpc_springs_energy(&w->springs, x) + qpc_springs_limit_energy(&w->springs, x, giving);
     if (w->sheet_count > 0) sum += qpc_sheets_energy(w, x);
-    if (w->softs.tets.count > 0) sum += qpc_tets_energy(&w->softs.tets, x);
+    if (w->softs.tets.count > 0) sum += qpc_softs_energy(w, x);
     return sum + qpc_loads_energy(w, x);
 }
 

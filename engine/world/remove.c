@@ -117,7 +117,7 @@ static void slacken(qpc_world *w, int32_t index) {
         if (w->base != NULL) w->base[s] = 0.0;
         w->spring_max[s] = HUGE_VAL;
     }
-    for (int32_t t = body->first_tet; t < body->first_tet + body->tet_count; t++) w->softs.mu[t] = w->softs.lambda[t] = 0.0;
+    qpc_softs_slacken(w, index);
     qpc_sheets_slacken(w, index);
 }
 

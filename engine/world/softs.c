@@ -3,6 +3,7 @@
 
 #include "engine/world/world.h"
 
+#include <math.h>
 #include <string.h>
 
 static qpc_status fill(qpc_world *w, const qpc_body_def *def, qpc_body *body, int32_t *order, qpc_error *err) {
@@ -39,18 +40,20 @@ qpc_status qpc_softs_make(qpc_world *w, const qpc_scene_def *def, qpc_error *err
     s->mu = qpc_alloc_array(n, sizeof *s->mu);
     s->lambda = qpc_alloc_array(n, sizeof *s->lambda);
     s->material = qpc_alloc_array(n, sizeof *s->material);
+    s->seen = qpc_alloc_array(3 * (size_t)w->node_count + 1, sizeof *s->seen);
     int32_t *order = qpc_alloc_array(n, sizeof *order);
     qpc_status st = QPC_OK;
     if (s->node == NULL || s->place == NULL || s->inverse == NULL || s->volume == NULL || s->mu == NULL || s->lambda == NULL ||
-        s->material == NULL || order == NULL)
+        s->material == NULL || s->seen == NULL || order == NULL)
         st = qpc_fail(err, QPC_ERR_MEMORY, "no memory for %lld tetrahedra", (long long)count);
     for (int32_t i = 0; i < def->bodies.count && st == QPC_OK; i++)
         if (w->bodies[i].tet_count > 0) st = fill(w, &def->bodies.data[i], &w->bodies[i], order, err);
     qpc_free(order);
-    if (st == QPC_OK)
-        s->tets = (qpc_tets){.count = (int32_t)count, .node = s->node, .inverse = s->inverse, .volume = s->volume, .mu = s->mu,
-                             .lambda = s->lambda, .material = s->material, .place = s->place};
-    return st;
+    if (st != QPC_OK) return st;
+    s->seen[0] = NAN;
+    s->tets = (qpc_tets){.count = (int32_t)count, .node = s->node, .inverse = s->inverse, .volume = s->volume, .mu = s->mu,
+                         .lambda = s->lambda, .material = s->material, .place = s->place};
+    return QPC_OK;
 }
 
 void qpc_softs_mark_inside(const qpc_world *w, uint8_t *inside) {
@@ -66,12 +69,29 @@ void qpc_softs_mark_inside(const qpc_world *w, uint8_t *inside) {
 
 void qpc_softs_fini(qpc_world *w) {
     qpc_softs *s = &w->softs;
-    void *const all[] = {s->node, s->place, s->inverse, s->volume, s->mu, s->lambda, s->material};
+    void *const all[] = {s->node, s->place, s->inverse, s->volume, s->mu, s->lambda, s->material, s->seen};
     for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) qpc_free(all[k]);
 }
 
 size_t qpc_softs_memory(const qpc_world *w) {
-    return (size_t)w->softs.tets.count * (10 * sizeof(int32_t) + 12 * sizeof(double) + 1);
+    if (w->softs.tets.count == 0) return 0;
+    return (size_t)w->softs.tets.count * (10 * sizeof(int32_t) + 12 * sizeof(double) + 1) + (3 * (size_t)w->node_count + 1) * sizeof(double);
+}
+
+double qpc_softs_energy(const qpc_world *w, const double *x) {
+    double *seen = w->softs.seen;
+    size_t size = 3 * (size_t)w->node_count * sizeof *x;
+    if (isnan(seen[0]) || memcmp(seen + 1, x, size) != 0) {
+        seen[0] = qpc_tets_energy(&w->softs.tets, x);
+        memcpy(seen + 1, x, size);
+    }
+    return seen[0];
+}
+
+void qpc_softs_slacken(qpc_world *w, int32_t body) {
+    const qpc_body *b = &w->bodies[body];
+    for (int32_t t = b->first_tet; t < b->first_tet + b->tet_count; t++) w->softs.mu[t] = w->softs.lambda[t] = 0.0;
+    if (w->softs.seen != NULL) w->softs.seen[0] = NAN;
 }
 
 qpc_tets qpc_softs_of(const qpc_world *w, int32_t body) {

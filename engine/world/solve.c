@@ -14,6 +14,7 @@ static const double LOOSE_TETS = 100;        // where all that is elastic are te
 static const double LOOSE_FRICTION = 1e-3, LOOSE_SOFT = 3e-2; // natural residual of friction there; where all that is elastic are tetrahedra
 static const double NEARLY = 10;             // times its tolerance, and its motion is kept although it missed
 static const double LOOSE_CABLES = 3e4;      // and of cables: a third of what the Newton iteration may leave
+static const double LOOSENED = 1e-7;         // of a larger tolerance of rows no more than of this: Newton's does not grow with it (T59)
 enum { FRICTION_ENGINES = 16 };              // engines of a report from here on are ways of friction
 enum {
     MOST_UNSOLVED = 2,       // QPs of an attempt given up at an iteration limit
@@ -196,10 +197,11 @@ static qpc_solver_options options_of(const qpc_world *w, const qpc_trial *t, qpc
     // Of rows that contradict nothing is taken over: this attempt ends, or they give way.
     options.at_sight = !t->cautious || (w->solver.budget <= 0 && t->relaxations + 2 <= MOST_RELAXATIONS);
     if (options.at_sight) options.beyond = qpc_step_beyond(w, t->h);
+    options.hits = t->hits;
     options.draft = t->loose && !qpc_has_cloth(w) && !w->rubs; // friction starts from its forces
     if (t->loose) {
         double loose = !qpc_has_cloth(w) ? LOOSE_CABLES : qpc_step_may_keep_matrix(w) ? LOOSE_TETS : LOOSE;
-        options.residual_tolerance *= loose;
+        options.residual_tolerance = fmax(options.residual_tolerance, loose * fmin(w->solver.tolerance, LOOSENED) * w->min_separation / t->h);
         options.stat_tolerance *= loose;
     }
     if (id == QPC_SOLVER_AUGMENTED_LAGRANGIAN) options.max_iterations = MOST_NEWTON_STEPS; // contradictions never end

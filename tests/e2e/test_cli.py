@@ -299,6 +299,13 @@ class PrivateDaemon(Case):
         tube = {"name": "tube", "kind": "rigid", "density": 100, "radius": 0.01,
                 "mesh": {"generate": {"kind": "cylinder", "caps": False, "segments": 8}}}
         self.assertIn("is open", self.run_qpc(4, "check", write_scene(self.folder, bodies=[tube]), *data).stderr)
+        worse = write_scene(self.folder, bodies=[{**tube, "name": "first"}, {**tube, "name": "second", "position": [5, 0, 0]}])
+        done = self.run_qpc(4, "check", worse, *data)
+        self.assertIn("bodies[0].mesh", done.stderr)  # why there is no world of it
+        for name in ("first", "second"):
+            self.assertRegex(done.stdout, f"error: {name}: .*edge")
+        found = json.loads(self.run_qpc(4, "check", worse, "--json", *data).stdout)["error"]["data"]["preflight"]
+        self.assertEqual({e["body"] for e in found["errors"] if "body" in e}, {0, 1})
         done = self.run_qpc(0, "check", write_scene(self.folder, bodies=[{**tube, "close": True}]), *data)
         self.assertIn("good", done.stdout)
         self.assertIn("warning: tube: 16 edges with one triangle", done.stdout)

@@ -1,4 +1,4 @@
-"""Physics oracles that a scene can pose: through a qpcollided of their own.
+"""Physics oracles of particles, cables and cloth that a scene can pose: through a qpcollided of their own.
 
 Every function takes the setup of a scenario and a Stage and gives a list of (beginning of a quantity, value), as in
 physics_algebra.py. Blocks and balls without spin are particles (cables of one node), ropes and pendulums are cables.

@@ -4,10 +4,10 @@
     tests/oracle/run.py [--build DIR] [--only TEXT] [--brief] [DIR]
 
 DIR holds one JSON file a scenario (tests/data/physics/README.md says how they are written; without DIR those are run).
-A scenario that a scene can pose goes through a qpcollided of its own (physics_scenes.py), one that is algebra to the
-engine's rows, solvers, rigid bodies, tetrahedra and continuous tests through oracle_tool (physics_algebra.py). Prints for
-every value its name, route, expected and got value, and its error over the tolerance, which is the file's own. At the end
-what is not covered, by name and reason. Exit status 1 if any value missed.
+What a scene can pose goes through a qpcollided of its own (physics_scenes.py, physics_bodies.py), what is algebra to the
+engine's rows, solvers, tetrahedra and continuous tests through oracle_tool (physics_algebra.py); some scenarios have values of
+both. Prints for every value its name, route, expected and got value, and its error over the tolerance, which is the file's own.
+At the end what is not covered, by name and reason. Exit status 1 if any value missed.
 """
 
 import argparse
@@ -53,6 +53,22 @@ def show(value):
     return text + (f", ... ({len(numbers)})" if len(numbers) > 4 else "")
 
 
+def find(quantity, answers):
+    return [(start, value) for start, value in answers if quantity.startswith(start)]
+
+
+def scenes():
+    import physics_bodies
+    import physics_scenes
+    return {**physics_scenes.KINDS, **physics_bodies.KINDS}
+
+
+def ask_scene(kind, setup):
+    from physics_scenes import Stage
+    with Stage() as stage:
+        return scenes()[kind](setup, stage)
+
+
 class Run:
     def __init__(self, build, brief):
         self.build, self.brief = build, brief
@@ -60,37 +76,40 @@ class Run:
         self.not_covered = []  # (name, quantity or None, reason)
 
     def scenario(self, path):
-        from physics_algebra import KINDS as algebra, Engine
-        from physics_scenes import KINDS as scenes, NOT_COVERED, Stage
+        from physics_algebra import KINDS as algebra
+        from physics_scenes import NOT_COVERED
         file = json.loads(path.read_text())
         name, kind = path.stem, file["kind"]
-        route = "scene" if kind in scenes else "parts"
-        if kind not in scenes and kind not in algebra:
+        if kind not in scenes() and kind not in algebra:
             self.not_covered.append((name, None, NOT_COVERED.get(kind, f"no scenario of kind {kind} is known here")))
             return
         start = time.monotonic()
-        if route == "scene":
-            with Stage() as stage:
-                answers = scenes[kind](file["setup"], stage)
-        else:
-            engine = Engine(self.build / "tests" / "support" / "oracle_tool")
-            try:
-                answers = algebra[kind](file["setup"], engine)
-            finally:
-                engine.close()
+        answers = {}
+        if kind in scenes():
+            answers["scene"] = ask_scene(kind, file["setup"])
+        if kind in algebra:
+            answers["parts"] = self.ask_parts(kind, file["setup"])
         for result in file["results"]:
-            self.value(name, route, result, answers)
+            route = next((r for r in answers if find(result["quantity"], answers[r])), None)
+            if route is None:
+                self.not_covered.append((name, result["quantity"], "the runner has no answer to it"))
+            else:
+                self.value(name, route, result, answers[route])
         if not self.brief:
             print(f"     {name}: {time.monotonic() - start:.1f} s", flush=True)
+
+    def ask_parts(self, kind, setup):
+        from physics_algebra import KINDS, Engine
+        engine = Engine(self.build / "tests" / "support" / "oracle_tool")
+        try:
+            return KINDS[kind](setup, engine)
+        finally:
+            engine.close()
 
     def value(self, name, route, result, answers):
         from physics_algebra import Missing
         quantity, tolerance = result["quantity"], result["tolerance"]
-        got = [value for start, value in answers if quantity.startswith(start)]
-        if not got:
-            self.not_covered.append((name, quantity, "the runner has no answer to it"))
-            return
-        got = max(((len(s), v) for s, v in answers if quantity.startswith(s)), key=lambda pair: pair[0])[1]
+        got = max(find(quantity, answers), key=lambda pair: len(pair[0]))[1]
         if isinstance(got, Missing):
             self.not_covered.append((name, quantity, got.reason))
             return

@@ -124,6 +124,17 @@ class Judge(unittest.TestCase):
         self.right("bar_stretch_tets", {"length_m": L, "side_m": b, "young_Pa": E, "poisson": nu, "pull_N": F},
                    {"displacement of the corner": [e * L, -nu * e * b / 2, -nu * e * b / 2], "strain energy": F * e * L / 2, "stress along x": F / b / b})
 
+    def test_a_fast_ball_on_a_smoother_table_rolls_later(self):
+        v, mu, g = 3.0, 0.1, 5.0
+        self.right("billiard_slip_to_roll", {"radius_m": 0.02, "mass_kg": 2.0, "v0_m_s": v, "mu": mu, "gravity_m_s2": g},
+                   {"time at which": 2 * v / (7 * mu * g), "speed when": 5 * v / 7, "distance until": 12 * v * v / (49 * mu * g), "energy lost": 2 / 7})
+
+    def test_a_plank_bounces_off_supports_on_both_sides_without_turning(self):
+        m, v, e, x = 4.0, 1.5, 0.4, (-0.3, 0.5)
+        push = m * v * (1 + e) / (x[1] - x[0])
+        self.right("plank_two_supports", {"mass_kg": m, "v_down_m_s": v, "restitution": e, "supports_x_m": x},
+                   {"impulses": [push * x[1], -push * x[0]], "centre velocity": e * v, "velocity of the two": [e * v, e * v]})
+
     def test_a_hoist_slips_by_its_angle(self):
         if os.environ.get("QPC_SUITE") == "quick":
             self.skipTest("slow")

@@ -195,6 +195,22 @@ static void a_kept_matrix_leads_to_the_same_motion(void **state) {
     for (int k = 0; k < 3 * FIXED; k++) assert_near(reaction[0][k], reaction[1][k], 0.02 * force);
 }
 
+/// Its nodes stay where their energy was known.
+static void a_removed_body_stores_nothing(void **state) {
+    (void)state;
+    simulation sim;
+    worst w = {0};
+    simulation_start(&sim, "{'dt': 0.01, 'gravity': [0, -10, 0], 'bodies': [{'kind': 'soft', 'mesh': {'generate': {'kind': 'block',"
+                           "'columns': 2, 'rows': 1, 'layers': 1, 'width': 0.2, 'height': 0.1, 'depth': 0.1}}, 'radius': 0.001,"
+                           "'mass': 1, 'young': 1e4, 'poisson': 0.3}], 'constraints': [{'kind': 'fixed', 'body': 0, 'nodes': [0, 1, 2, 3]}]}");
+    run(&sim, 10, &w);
+    assert_true(sim.report.elastic > 1e-4);
+    simulation_control(&sim, "{'remove': [0]}");
+    run(&sim, 1, &w);
+    assert_true(sim.report.elastic == 0);
+    end_promised(&sim, &w, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hanging_bar_stretches_as_a_rod),
@@ -204,6 +220,7 @@ int main(void) {
         cmocka_unit_test(a_block_at_rest_weighs_what_it_should),
         cmocka_unit_test(everything_touches_soft_bodies),
         cmocka_unit_test(a_kept_matrix_leads_to_the_same_motion),
+        cmocka_unit_test(a_removed_body_stores_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

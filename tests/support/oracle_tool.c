@@ -6,8 +6,7 @@
 // operation `op` gives. The script poses the problem and judges; this program only asks the engine.
 //     rows    particles, springs between neighbours, rows, friction on contacts: one step's QP
 //     qp      a dense QP with equalities and friction
-//     rigid   rigid bodies with point contacts: one step with friction, or an impact with restitution
-//     motion  a free or pivoted rigid body over many steps
+//     delassus  matrix of the contacts of a rigid body
 //     tets    stiffness, forces, energy, stress of tetrahedra; a linear problem at the rest shape
 //     box     the same of a box of tetrahedra
 //     ccd     one continuous test
@@ -16,8 +15,9 @@
 #include "engine/collision/ccd.h"
 #include "engine/dynamics/cable.h"
 #include "engine/dynamics/rigid_rows.h"
-#include "engine/solver/impact.h"
+#include "engine/solver/friction.h"
 #include "engine/solver/rows.h"
+#include "engine/solver/solver.h"
 #include "tests/support/softbox.h"
 
 #include <math.h>
@@ -350,203 +350,34 @@ static void do_qp(const qpc_value *p) {
 
 // ---- rigid bodies ----
 
-enum { BODIES = 32, CONTACTS = 64 };
-
-static void read_body(const qpc_value *v, qpc_rigid_body *body, qpc_rigid_state *state) {
-    qpc_error err = {0};
-    double *moment = numbers(v, "moment", 3), *q = numbers(v, "q", 4);
-    body->mass = number(v, "mass");
-    *state = (qpc_rigid_state){.q = {1, 0, 0, 0}};
-    if (moment == NULL) stop("moment");
-    memcpy(body->moment, moment, sizeof body->moment);
-    if (q != NULL) memcpy(state->q, q, sizeof state->q);
-    state->x = v3_load(numbers_or_zeros(v, "x", 3));
-    state->v = v3_load(numbers_or_zeros(v, "v", 3));
-    state->w = v3_load(numbers_or_zeros(v, "w", 3));
-    check(qpc_rigid_check(body, state, &err), &err);
-}
-
-/// What a body's point at r adds to a row along d.
-static void add_point(double *J, int32_t body, double sign, qpc_vec3 d, qpc_vec3 r) {
-    double six[6];
-    qpc_rigid_point_row(d, r, six);
-    for (int k = 0; k < 6; k++) J[6 * body + k] += sign * six[k];
-}
-
-static double dot(int32_t n, const double *a, const double *b) {
-    double sum = 0;
-    for (int32_t i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
-}
-
-typedef struct touch { // contacts of rigid bodies, dense
-    int32_t n, m, friction_count;
-    double *v, *J, *T, *eps, *mu, *gap;
-    int32_t start[CONTACTS + 1], column[CONTACTS * 12], t_start[2 * CONTACTS + 1], t_column[2 * CONTACTS * 12], row[CONTACTS];
-    double value[CONTACTS * 12], t_value[2 * CONTACTS * 12];
-} touch;
-
-/// J: relative normal velocity, positive when separating; body against other, or the fixed world.
-static void read_contacts(const qpc_value *list, int32_t count, const qpc_rigid_state *state, touch *c) {
-    if (count > CONTACTS) stop("too many contacts");
-    c->m = count;
-    c->J = zeros((int64_t)count * c->n);
-    c->T = zeros(2 * (int64_t)count * c->n);
-    c->eps = zeros(count);
-    c->mu = zeros(count);
-    c->gap = zeros(count);
-    for (int32_t i = 0; i < count; i++) {
-        qpc_vec3 n = vector(&list[i], "n"), at = vector(&list[i], "point");
-        int32_t body = whole(&list[i], "body"), other = (int32_t)number_or(&list[i], "other", -1);
-        qpc_vec3 t = fabs(n.x) < 0.7 ? v3(1, 0, 0) : v3(0, 1, 0), t2;
-        t = v3_sub(t, v3_scale(v3_dot(t, n), n));
-        t = v3_scale(1 / v3_norm(t), t);
-        t2 = v3_cross(n, t);
-        c->eps[i] = number_or(&list[i], "restitution", 0);
-        c->gap[i] = number_or(&list[i], "gap", 0);
-        double mu = number_or(&list[i], "mu", 0);
-        double *T = c->T + 2 * (int64_t)c->friction_count * c->n;
-        for (int side = 0; side < (other >= 0 ? 2 : 1); side++) {
-            int32_t b = side == 0 ? body : other;
-            qpc_vec3 r = v3_sub(at, state[b].x);
-            add_point(c->J + (int64_t)i * c->n, b, side == 0 ? 1 : -1, n, r);
-            if (!(mu > 0)) continue;
-            add_point(T, b, side == 0 ? 1 : -1, t, r);
-            add_point(T + c->n, b, side == 0 ? 1 : -1, t2, r);
-        }
-        if (!(mu > 0)) continue;
-        c->row[c->friction_count] = i;
-        c->mu[c->friction_count++] = mu;
-    }
-    compress(c->m, c->n, c->J, c->start, c->column, c->value);
-    compress(2 * c->friction_count, c->n, c->T, c->t_start, c->t_column, c->t_value);
-}
-
-/// One step of bodies in contact, with friction: K = M, forces explicit. lambda >= 0, beta as on the friction rows.
-static void rigid_step(const qpc_value *p, qpc_linsys *M, touch *c, double *lambda, double *beta) {
-    qpc_error err = {0};
-    double dt = number(p, "dt"), *force = numbers_or_zeros(p, "force", c->n), *b = zeros(c->n), *dv = zeros(c->n);
-    double *bound = zeros(c->m), *u0 = zeros(2 * c->friction_count), value[CONTACTS * 12];
-    uint8_t equality[CONTACTS] = {0}, priority[CONTACTS];
-    uint64_t key[CONTACTS];
-    for (int32_t i = 0; i < c->n; i++) b[i] = dt * force[i];
-    for (int32_t i = 0; i < c->m; i++) { // -J dv <= gap / dt + J v
-        bound[i] = c->gap[i] / dt + dot(c->n, c->J + (int64_t)i * c->n, c->v);
-        key[i] = (uint64_t)i;
-        priority[i] = 1;
-    }
-    for (int32_t i = 0; i < c->start[c->m]; i++) value[i] = -c->value[i];
-    for (int32_t i = 0; i < 2 * c->friction_count; i++) u0[i] = dot(c->n, c->T + (int64_t)i * c->n, c->v);
-    qpc_qp qp = {.n = c->n, .m = c->m, .sys = M, .b = b, .row_start = c->start, .column = c->column, .value = value,
-                 .c = bound, .equality = equality, .priority = priority, .key = key};
-    qpc_friction friction = {.count = c->friction_count, .row = c->row, .mu = c->mu, .start = c->t_start,
-                             .column = c->t_column, .value = c->t_value, .u0 = u0};
-    qpc_solver_options options = qpc_solver_options_default();
-    qpc_friction_options how = {.mode = QPC_FRICTION_EXACT};
-    qpc_solver_report report;
-    qpc_friction_report rubbing;
-    options.exact = true;
-    if (c->friction_count > 0) {
-        check(qpc_solve_friction(QPC_SOLVER_AUTO, &qp, &friction, &options, &how, &arena, dv, lambda, beta, &report,
-                                 &rubbing, &err),
-              &err);
-        if (!rubbing.converged) stop("friction did not converge");
-    } else {
-        check(qpc_solve(QPC_SOLVER_AUTO, &qp, &options, &arena, dv, lambda, &report, &err), &err);
-    }
-    for (int32_t i = 0; i < c->n; i++) c->v[i] += dv[i];
-}
-
-static void do_rigid(const qpc_value *p) {
-    static qpc_rigid_body body[BODIES];
-    static qpc_rigid_state state[BODIES];
-    static touch c;
-    int32_t count, contacts;
-    const qpc_value *bodies = list_of(p, "bodies", &count), *list = list_of(p, "contacts", &contacts);
+/// Contacts of one body with the fixed world, body and space in line: W = J M^-1 J'.
+static void do_delassus(const qpc_value *p) {
+    qpc_rigid_body body;
+    const double q[4] = {1, 0, 0, 0};
+    double block[36], *moment = numbers(p, "moment", 3);
     qpc_linsys M = {0};
     qpc_error err = {0};
-    if (count > BODIES) stop("too many bodies");
-    memset(&c, 0, sizeof c);
-    c.n = 6 * count;
-    c.v = zeros(c.n);
-    check(qpc_linsys_resize(&M, c.n, c.n - 1, &err), &err);
-    for (int32_t i = 0; i < count; i++) {
-        double block[36];
-        read_body(&bodies[i], &body[i], &state[i]);
-        qpc_rigid_mass_block(&body[i], state[i].q, block);
-        for (int32_t r = 0; r < 6; r++)
-            for (int32_t s = 0; s <= r; s++) qpc_linsys_add(&M, 6 * i + r, 6 * i + s, block[6 * r + s]);
-        v3_store(c.v + 6 * i, state[i].v);
-        v3_store(c.v + 6 * i + 3, state[i].w);
-    }
+    if (moment == NULL) stop("moment");
+    body.mass = number(p, "mass");
+    memcpy(body.moment, moment, sizeof body.moment);
+    qpc_rigid_mass_block(&body, q, block);
+    check(qpc_linsys_resize(&M, 6, 5, &err), &err);
+    for (int32_t r = 0; r < 6; r++)
+        for (int32_t s = 0; s <= r; s++) qpc_linsys_add(&M, r, s, block[6 * r + s]);
     check(qpc_linsys_factor(&M, &err), &err);
-    read_contacts(list, contacts, state, &c);
-    double *f = zeros(c.m), *beta = zeros(2 * c.m), *W = zeros((int64_t)c.m * c.m), *column = zeros(c.n);
-    for (int32_t i = 0; i < c.m; i++) { // J M^-1 J'
-        qpc_linsys_solve(&M, c.J + (int64_t)i * c.n, column);
-        for (int32_t j = 0; j < c.m; j++) W[(int64_t)i * c.m + j] = dot(c.n, c.J + (int64_t)j * c.n, column);
+    int32_t m = (int32_t)(count_of(qpc_map_get(p, "points")) / 3);
+    double *points = numbers(p, "points", 3 * m), *J = zeros(6 * (int64_t)m), *W = zeros((int64_t)m * m), column[6];
+    qpc_vec3 n = v3_load(numbers_or_zeros(p, "n", 3));
+    for (int32_t i = 0; i < m; i++) qpc_rigid_point_row(n, v3_load(points + 3 * i), J + 6 * i);
+    for (int32_t i = 0; i < m; i++) {
+        qpc_linsys_solve(&M, J + 6 * i, column);
+        for (int32_t j = 0; j < m; j++)
+            for (int k = 0; k < 6; k++) W[i * m + j] += J[6 * j + k] * column[k];
     }
-    double before = 0, after = 0;
-    double *Mv = zeros(c.n);
-    qpc_linsys_multiply(&M, c.v, Mv);
-    before = 0.5 * dot(c.n, c.v, Mv);
-    if (is(p, "mode", "step")) {
-        rigid_step(p, &M, &c, f, beta);
-    } else {
-        qpc_impact_report report;
-        qpc_impact_mode mode = is(p, "mode", "sequential") ? QPC_IMPACT_SEQUENTIAL : QPC_IMPACT_SIMULTANEOUS;
-        check(qpc_solve_impact(&M, c.m, c.start, c.column, c.value, c.eps, NULL, 0, NULL, mode, &arena, c.v, f, NULL, &report,
-                               &err),
-              &err);
-        if (!report.converged) stop("the impact did not converge");
-    }
-    qpc_linsys_multiply(&M, c.v, Mv);
-    after = 0.5 * dot(c.n, c.v, Mv);
-    double *points = zeros(c.m);
-    for (int32_t i = 0; i < c.m; i++) points[i] = dot(c.n, c.J + (int64_t)i * c.n, c.v);
     begin();
-    print_list("v", c.v, c.n);
-    print_list("impulse", f, c.m);
-    print_list("beta", beta, 2 * c.friction_count);
-    print_list("point_velocity", points, c.m);
-    print_list("W", W, (int64_t)c.m * c.m);
-    print_list("energy", (double[]){before, after}, 2);
+    print_list("W", W, (int64_t)m * m);
     end();
     qpc_linsys_fini(&M);
-}
-
-typedef struct pull { // a weight at a point of the body
-    double weight[3], arm[3];
-    bool pivot;
-} pull;
-
-static void weigh(void *context, const qpc_rigid_state *state, qpc_vec3 *ret_force, qpc_vec3 *ret_torque) {
-    const pull *p = context;
-    qpc_vec3 weight = v3_load(p->weight);
-    *ret_force = p->pivot ? v3(0, 0, 0) : weight;
-    *ret_torque = v3_cross(v3_rotate(state->q, v3_load(p->arm)), weight);
-}
-
-static void do_motion(const qpc_value *p) {
-    qpc_rigid_body body;
-    qpc_rigid_state state;
-    qpc_error err = {0};
-    pull load = {.pivot = number_or(p, "pivot", 0) > 0};
-    memcpy(load.weight, numbers_or_zeros(p, "weight", 3), sizeof load.weight);
-    memcpy(load.arm, numbers_or_zeros(p, "arm", 3), sizeof load.arm);
-    read_body(p, &body, &state);
-    double dt = number(p, "dt");
-    int32_t steps = whole(p, "steps"), every = (int32_t)number_or(p, "every", 1);
-    begin();
-    printf(", \"states\": [");
-    for (int32_t i = 0; i <= steps; i++) {
-        if (i % every == 0)
-            printf("%s[%.17g, %.17g, %.17g, %.17g, %.17g, %.17g, %.17g]", i > 0 ? ", " : "", state.q[0], state.q[1], state.q[2],
-                   state.q[3], state.w.x, state.w.y, state.w.z);
-        if (i < steps) check(qpc_rigid_step(&body, dt, weigh, &load, &state, &err), &err);
-    }
-    printf("]");
-    end();
 }
 
 // ---- tetrahedra ----
@@ -683,8 +514,7 @@ int main(void) {
         check(qpc_json_parse(line, (size_t)length, &p, &err), &err);
         if (is(&p, "op", "rows")) do_rows(&p);
         else if (is(&p, "op", "qp")) do_qp(&p);
-        else if (is(&p, "op", "rigid")) do_rigid(&p);
-        else if (is(&p, "op", "motion")) do_motion(&p);
+        else if (is(&p, "op", "delassus")) do_delassus(&p);
         else if (is(&p, "op", "tets")) do_tets(&p, false);
         else if (is(&p, "op", "box")) do_tets(&p, true);
         else if (is(&p, "op", "ccd")) do_ccd(&p);

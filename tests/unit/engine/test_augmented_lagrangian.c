@@ -193,6 +193,41 @@ static void names_of_solvers_go_both_ways(void **state) {
     assert_string_equal(qpc_solver_name(QPC_SOLVER_COUNT), "unknown");
 }
 
+/// A cable under 10 t, every second row with a force left out at first, as rows of hits are: the set of the answer is far from the last one then.
+static void rows_of_hits_are_solved_from_afar(void **state) {
+    (void)state;
+    int32_t steps[2], with_force = 0;
+    answers a;
+    open(&a, "cable_100_10t");
+    size_t n = (size_t)a.p.qp.n, m = (size_t)a.p.qp.m;
+    double *c = malloc(m * sizeof *c), *warm = calloc(m, sizeof *warm);
+    const double *asked = a.p.qp.c;
+    memcpy(c, asked, m * sizeof *c);
+    solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &a.p.qp, a.x, a.l);
+    for (size_t i = 0; i < m; i++)
+        if (a.l[i] > 0 && with_force++ % 2 == 0) c[i] = 1e6;
+    a.p.qp.c = c;
+    solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &a.p.qp, a.y, warm);
+    a.p.qp.c = asked;
+    for (int hits = 0; hits < 2; hits++) {
+        qpc_error err = {0};
+        qpc_solver_report report;
+        qpc_solver_options options = instance_options();
+        options.hits = hits;
+        memcpy(a.m, warm, m * sizeof *c);
+        assert_ok(qpc_solve(QPC_SOLVER_AUGMENTED_LAGRANGIAN, &a.p.qp, &options, &arena, a.y, a.m, &report, &err), &err);
+        assert_int_equal(report.outcome, QPC_OUTCOME_OPTIMAL);
+        for (size_t i = 0; i < n; i++) assert_near(a.y[i], a.x[i], 1e-7);
+        steps[hits] = report.iterations;
+    }
+    assert_true(with_force > 40);
+    assert_true(steps[1] + 6 <= steps[0]); // half of those that the last set is given
+    free(c);
+    free(warm);
+    qpc_arena_reset(&arena);
+    shut(&a);
+}
+
 static int teardown(void **state) {
     (void)state;
     qpc_arena_fini(&arena);
@@ -206,6 +241,7 @@ int main(void) {
         cmocka_unit_test(auto_solves_every_instance),
         cmocka_unit_test(auto_proves_contradictions),
         cmocka_unit_test(a_step_limit_is_reported),
+        cmocka_unit_test(rows_of_hits_are_solved_from_afar),
         cmocka_unit_test(names_of_solvers_go_both_ways),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);

@@ -149,9 +149,143 @@ static void what_is_left_unsolved_is_no_worse_than_the_rows_alone(void **state) 
     }
 }
 
+/// Something pressed has rows from either side. No law has a solution then, and none is tried.
+static void rows_from_either_side_that_leave_no_room_are_told_before_friction_is_tried(void **state) {
+    (void)state;
+    problem s = {0};
+    load(FILES[1], &s);
+    qpc_qp qp = s.p.qp;
+    int32_t m = qp.m, entries = qp.row_start[m], first = qp.row_start[1];
+    int32_t *row_start = calloc((size_t)m + 2, sizeof *row_start), *column = calloc((size_t)(entries + first), sizeof *column);
+    double *value = calloc((size_t)(entries + first), sizeof *value), *c = calloc((size_t)m + 1, sizeof *c);
+    double *lambda = calloc((size_t)m + 1, sizeof *lambda);
+    uint8_t *equality = calloc((size_t)m + 1, 1), *priority = calloc((size_t)m + 1, 1);
+    uint64_t *key = calloc((size_t)m + 1, sizeof *key);
+    assert_true(row_start && column && value && c && lambda && equality && priority && key);
+    memcpy(row_start, qp.row_start, ((size_t)m + 1) * sizeof *row_start);
+    memcpy(column, qp.column, (size_t)entries * sizeof *column);
+    memcpy(value, qp.value, (size_t)entries * sizeof *value);
+    memcpy(c, qp.c, (size_t)m * sizeof *c);
+    memcpy(lambda, s.first_lambda, (size_t)m * sizeof *lambda);
+    for (int32_t k = 0; k < first; k++) { // row 0 once more, from the other side
+        column[entries + k] = column[k];
+        value[entries + k] = -value[k];
+    }
+    row_start[m + 1] = entries + first;
+    c[m] = -c[0] - 1;
+    qp.m = m + 1;
+    qp.b = s.load;
+    qp.row_start = row_start;
+    qp.column = column;
+    qp.value = value;
+    qp.c = c;
+    qp.equality = equality;
+    qp.priority = priority;
+    qp.key = key;
+    qpc_solver_options options = qpc_solver_options_default();
+    options.at_sight = true;
+    qpc_friction_options how = {.mode = QPC_FRICTION_EXACT, .tolerance = 1e-7};
+    qpc_solver_report report;
+    qpc_friction_report found;
+    qpc_error err = {0};
+    memcpy(s.answer, s.first_beta, 2 * (size_t)m * sizeof *s.answer);
+    assert_ok(qpc_solve_friction(QPC_SOLVER_AUTO, &qp, &s.friction, &options, &how, &arena, s.dv, lambda, s.answer, &report, &found, &err), &err);
+    assert_int_equal(report.outcome, QPC_OUTCOME_INFEASIBLE);
+    assert_false(found.converged);
+    assert_int_equal(found.newton + found.outers, 0);
+    assert_int_equal(report.conflict_count, 2);
+    assert_int_equal(report.conflict_row[0], 0);
+    assert_int_equal(report.conflict_row[1], m);
+    for (int32_t k = 0; k < 2 * m; k++) assert_true(s.answer[k] == 0);
+    void *all[] = {row_start, column, value, c, lambda, equality, priority, key};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    qpc_arena_reset(&arena);
+    unload(&s);
+}
+
+enum { PROBLEMS = 60, NODES = 13, CONTACTS = 2 * NODES - 1, UNKNOWNS = 3 * CONTACTS, MOTIONS = 3 * NODES };
+
+static double draw(uint64_t *seed) { // in [-1, 1)
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)(*seed >> 11) * 0x1p-52 - 1;
+}
+
+/// Row i of H: contacts at the nodes of an edge of a sheet and half way between them, so that 75 rows move 39 unknowns.
+static void touch(int32_t i, double row[MOTIONS]) {
+    memset(row, 0, MOTIONS * sizeof *row);
+    int32_t contact = i / 3, node = contact / 2, axis = i % 3;
+    row[3 * node + axis] = contact % 2 == 0 ? 1 : 0.5;
+    if (contact % 2 == 1) row[3 * (node + 1) + axis] = 0.5;
+}
+
+/// W = H K^-1 H' by a Cholesky of K: nodes of mass 1 and springs of `stiff` along the edge and across it.
+static void condense_edge(double stiff, double *W) {
+    static double L[MOTIONS][MOTIONS], half[UNKNOWNS][MOTIONS];
+    memset(L, 0, sizeof L);
+    for (int32_t i = 0; i < MOTIONS; i++) L[i][i] = 1;
+    for (int32_t i = 3; i < MOTIONS; i++) {
+        L[i][i] += stiff;
+        L[i - 3][i - 3] += stiff;
+        L[i][i - 3] -= stiff;
+    }
+    for (int32_t j = 0; j < MOTIONS; j++)
+        for (int32_t i = j; i < MOTIONS; i++) {
+            for (int32_t k = 0; k < j; k++) L[i][j] -= L[i][k] * L[j][k];
+            L[i][j] = i == j ? sqrt(L[i][j]) : L[i][j] / L[j][j];
+        }
+    for (int32_t r = 0; r < UNKNOWNS; r++) { // L^-1 H'
+        touch(r, half[r]);
+        for (int32_t i = 0; i < MOTIONS; i++) {
+            for (int32_t k = 0; k < i; k++) half[r][i] -= L[i][k] * half[r][k];
+            half[r][i] /= L[i][i];
+        }
+    }
+    for (int32_t r = 0; r < UNKNOWNS; r++)
+        for (int32_t c = 0; c < UNKNOWNS; c++) {
+            W[r * UNKNOWNS + c] = 0;
+            for (int32_t k = 0; k < MOTIONS; k++) W[r * UNKNOWNS + c] += half[r][k] * half[c][k];
+        }
+}
+
+/// Twice as many contacts as the nodes under them can tell apart, springs up to 1e8 times the masses: ten steps each, where the interior
+/// point takes twenty and more.
+static void contacts_that_depend_on_each_other_are_solved_in_few_steps(void **state) {
+    (void)state;
+    static double W[UNKNOWNS * UNKNOWNS], q[UNKNOWNS], r[UNKNOWNS], mu[CONTACTS];
+    static int32_t start[UNKNOWNS + 1], column[UNKNOWNS * UNKNOWNS];
+    uint64_t seed = 60;
+    int32_t total = 0, missed = 0;
+    for (int32_t i = 0; i <= UNKNOWNS; i++) start[i] = i * UNKNOWNS;
+    for (int32_t i = 0; i < UNKNOWNS * UNKNOWNS; i++) column[i] = i % UNKNOWNS;
+    for (int32_t turn = 0; turn < PROBLEMS; turn++) {
+        double v[MOTIONS], row[MOTIONS];
+        condense_edge(pow(10, 2 + turn % 7), W);
+        for (int32_t i = 0; i < MOTIONS; i++) v[i] = draw(&seed) - (i % 3 == 0 ? 5 : 0);
+        for (int32_t i = 0; i < UNKNOWNS; i++) {
+            touch(i, row);
+            q[i] = 0;
+            for (int32_t k = 0; k < MOTIONS; k++) q[i] += row[k] * v[k];
+            r[i] = 0;
+        }
+        for (int32_t k = 0; k < CONTACTS; k++) mu[k] = 0.3 + 0.7 * (turn % 2);
+        qpc_cones cones = {CONTACTS, start, column, W, q, mu};
+        qpc_friction_options how = {.mode = QPC_FRICTION_EXACT, .tolerance = 1e-7, .max_iterations = 72};
+        qpc_friction_report found, again;
+        qpc_error err = {0};
+        assert_ok(qpc_solve_cones(&cones, &how, &arena, r, &found, &err), &err);
+        assert_ok(qpc_cones_residuals(&cones, r, &arena, &again, &err), &err);
+        total += found.newton + found.outers;
+        missed += !(again.natural <= 1e-7);
+        qpc_arena_reset(&arena);
+    }
+    if (missed > 0 || total > 15 * PROBLEMS) fail_msg("%d of %d missed; %d steps", missed, PROBLEMS, total);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stiff_sheets_are_solved_from_any_start),
+        cmocka_unit_test(rows_from_either_side_that_leave_no_room_are_told_before_friction_is_tried),
+        cmocka_unit_test(contacts_that_depend_on_each_other_are_solved_in_few_steps),
         cmocka_unit_test(what_is_left_unsolved_is_no_worse_than_the_rows_alone),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,6 +204,52 @@ static void the_jacobian_is_the_projected_second_derivative(void **state) {
     assert_true(clamped > 100 && whole > 50);
 }
 
+/// F = U diag(s) V' turned by (u_i v_j' - u_j v_i')/sqrt 2: H gives that back times the clamped twist of TS6 and the volume, whether
+/// none of the three is clamped or all, and where they are equal or next to 0.
+static void twists_of_corotational_elements_are_clamped_one_by_one(void **state) {
+    (void)state;
+    static const double stretches[][3] = {
+        {1, 1, 1},          {1.1, 1.1, 1.1},     {0.9, 0.9, 0.9},  {1.2, 0.9, 0.8},  {1.3, 1.2, 0.7}, {1, 1, 0.9},
+        {1.1, 1, 1},        {1.2, 1.2, 0.6},     {1.5, 0.7, 0.7},  {2, 1, 0.3},      {0.3, 0.2, 0.1}, {1.0001, 1, 0.9999},
+        {1.3, 0.7, 1 + 1e-9}, {1 + 1e-8, 1, 1},  {0.5, 0.4, -0.3}, {3, 0.02, 0.001}, {1.4, 1, 0.6},   {1.1, 1.05, 0.85},
+    };
+    enum { COUNT = sizeof stretches / sizeof *stretches };
+    int none = 0, some = 0, all = 0;
+    for (int k = 0; k < 3 * COUNT; k++) {
+        one o;
+        const double *s = stretches[k / 3];
+        double U[9], V[9], S[9] = {0}, Vt[9], T[9], F[9], x[12], H[12][12];
+        make_one(&o, 1000, k % 3 == 0 ? 0.0 : k % 3 == 1 ? 0.3 : 0.49, QPC_TET_COROTATIONAL);
+        random_rotation(U);
+        random_rotation(V);
+        for (int i = 0; i < 9; i++) Vt[i] = V[3 * (i % 3) + i / 3];
+        for (int i = 0; i < 3; i++) S[4 * i] = s[i];
+        product(U, S, T);
+        product(T, Vt, F);
+        place_nodes(F, x);
+        dense_stiffness(&o.tets, x, H);
+        int clamped = 0;
+        for (int e = 0; e < 3; e++) {
+            int i = (e + 1) % 3, j = (e + 2) % 3;
+            double W[9], trace = s[0] + s[1] + s[2] - 3;
+            double twist = 2 * o.mu + (2 * o.lambda * trace - 4 * o.mu) / fmax(s[i] + s[j], 0.01);
+            clamped += twist < 0;
+            for (int r = 0; r < 3; r++) // nodes by columns of F
+                for (int c = 0; c < 3; c++)
+                    W[3 * c + r] = (U[3 * r + i] * V[3 * c + j] - U[3 * r + j] * V[3 * c + i]) / sqrt(2);
+            for (int a = 0; a < 9; a++) {
+                double sum = 0;
+                for (int b = 0; b < 9; b++) sum += H[3 + a][3 + b] * W[b];
+                assert_near(sum, fmax(twist, 0) * W[a] / 6, 1e-12 * (o.mu + o.lambda) / fmax(0.01, s[1] + s[2]));
+            }
+        }
+        none += clamped == 0;
+        some += clamped == 1 || clamped == 2;
+        all += clamped == 3;
+    }
+    assert_true(none > 5 && some > 5 && all > 5);
+}
+
 static void the_jacobian_is_positive_semidefinite_everywhere(void **state) {
     (void)state;
     static const double special[][9] = {
@@ -626,6 +672,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forces_are_minus_the_gradient_of_the_energy),
         cmocka_unit_test(the_jacobian_is_the_projected_second_derivative),
+        cmocka_unit_test(twists_of_corotational_elements_are_clamped_one_by_one),
         cmocka_unit_test(the_jacobian_is_positive_semidefinite_everywhere),
         cmocka_unit_test(rest_is_at_rest_and_both_materials_are_hookes_law_there),
         cmocka_unit_test(energy_near_rest_has_all_its_digits),
