@@ -199,7 +199,7 @@ qpc_status qpc_rows_add_fixed(qpc_rows *rows, const qpc_row_frame *frame, int32_
 }
 
 qpc_status qpc_rows_add_joint(qpc_rows *rows, const qpc_row_frame *frame, int32_t count, const qpc_row_point *points,
-                              const qpc_vec3 *a, double gap, bool equality, uint64_t key, int32_t source, qpc_error *err) {
+                              const qpc_vec3 *a, const qpc_vec3 *more, double gap, bool equality, uint64_t key, int32_t source, qpc_error *err) {
     enum { NODES = 4 };
     term terms[NODES * QPC_ROW_POINTS];
     int32_t used = 0;
@@ -222,7 +222,7 @@ qpc_status qpc_rows_add_joint(qpc_rows *rows, const qpc_row_frame *frame, int32_
         }
         if (turning < 0) continue;
         terms[used++] = (term){frame->dof[turning], a[p]};
-        terms[used++] = (term){frame->turn[turning], v3_cross(arm, a[p])};
+        terms[used++] = (term){frame->turn[turning], v3_add(v3_cross(arm, a[p]), more[p])};
     }
     if (!isfinite(c)) return qpc_fail(err, QPC_ERR_NUMERIC, "the row of joint %d is not finite", source);
     qpc_status status = reserve(rows, 1, 3 * used, err);

@@ -66,10 +66,11 @@ typedef struct qpc_row_point {
     double weight[4];
 } qpc_row_point;
 /// sum a_k.dp_k = -(gap)/dt - sum a_k.v_k over points, or <=: with a the gradient of a function of the points, `gap` its value at
-/// the start of the step, m (TJ1). At most QPC_ROW_POINTS points.
+/// the start of the step, m (TJ1). more (count): what is added to the moments arm x a_k of points of rigid bodies, m (TJ16); v does not
+/// know of it. At most QPC_ROW_POINTS points.
 enum { QPC_ROW_POINTS = 64 };
 qpc_status qpc_rows_add_joint(qpc_rows *rows, const qpc_row_frame *frame, int32_t count, const qpc_row_point *points,
-                              const qpc_vec3 *a, double gap, bool equality, uint64_t key, int32_t source, qpc_error *err);
+                              const qpc_vec3 *a, const qpc_vec3 *more, double gap, bool equality, uint64_t key, int32_t source, qpc_error *err);
 /// Copy multipliers of equal keys from the list (keys, lambda) of the last solve, sorted by key; the
 /// k-th row of a key takes the k-th entry of that key. Rows without an entry get zero.
 void qpc_rows_warm_start(qpc_rows *rows, const uint64_t *keys, const double *lambda, int32_t count);

@@ -74,6 +74,26 @@ static void add_rigid_work(const qpc_world *w, qpc_trial *t) {
     }
 }
 
+/// Of all that moves freely, kg.
+static double free_mass(const qpc_world *w) {
+    double mass = 0.0;
+    for (int32_t i = 0; i < w->free_count; i++) mass += w->mass[i];
+    for (int32_t i = 0; i < w->rigid_count; i++) mass += w->rigids[i].inertia.mass;
+    return mass;
+}
+
+/// Part of what the multipliers of joints have driven bodies do that is believed. Where rows gave way or joints are left open they can be
+/// larger than anything that happens by ten orders: then no more than what energy changes by, and in a step twice what brings all to the driver's
+/// speed (TJ17).
+static double trust_in_joints(const qpc_world *w, const qpc_trial *t) {
+    int32_t joint;
+    double drive = 0.0;
+    if (w->joint_count == 0 || !(t->relaxed || qpc_joints_apart(w, t, &joint) > 0.0)) return 1.0;
+    double work = fabs(qpc_joints_driven_work(w, t->h, &drive));
+    double most = fabs(t->energy - w->energy) + 2.0 * free_mass(w) * drive * drive * (t->h / w->dt);
+    return work > most ? most / work : 1.0;
+}
+
 /// Work of pins, driven bodies, applied forces; apart from it the work of rows that push outwards.
 static void add_work(qpc_world *w, qpc_trial *t) {
     qpc_arena_mark mark = qpc_arena_get_mark(&w->arena);
@@ -99,6 +119,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
     qpc_loads_add_work(w, t);
     qpc_obstacles_add_work(w, t);
     const qpc_rows *rows = &w->rows;
+    double trust = trust_in_joints(w, t);
     for (int32_t i = 0; i < rows->m; i++) {
         double lambda = rows->lambda[i];
         if (lambda == 0.0) continue;
@@ -130,7 +151,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
             if (opening < 0.0) t->work_pushed += lambda * fabs(opening);
             t->fastest_push = fmax(t->fastest_push, -opening);
         } else if (rows->kind[i] == QPC_ROW_JOINT)
-            qpc_joints_add_work(w, t, i);
+            qpc_joints_add_work(w, t, i, trust);
     }
     for (int32_t i = 0; i < w->pin_count; i++) {
         qpc_vec3 impulse = v3_load(w->reactions + 3 * i);
@@ -152,10 +173,7 @@ static void add_work(qpc_world *w, qpc_trial *t) {
 
 /// What pushing out may add in a motion, J: a little of what is there, or all that is free at the speed of pushing out.
 static double most_pushed(const qpc_world *w, const qpc_trial *t) {
-    double mass = 0.0;
-    for (int32_t i = 0; i < w->free_count; i++) mass += w->mass[i];
-    for (int32_t i = 0; i < w->rigid_count; i++) mass += w->rigids[i].inertia.mass;
-    return MOST_PUSHED * t->energy_bound + 0.5 * mass * w->solver.recovery_speed * w->solver.recovery_speed;
+    return MOST_PUSHED * t->energy_bound + 0.5 * free_mass(w) * w->solver.recovery_speed * w->solver.recovery_speed;
 }
 
 /// What the loads on all that is free can do over the smallest separation, J: nothing that matters to a contact is smaller. What rests

@@ -101,6 +101,7 @@ static bool make_gradient(const qpc_world *w, const qpc_joint *joint, int32_t k,
 qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *end, qpc_error *err) {
     qpc_row_frame frame = qpc_step_frame(w, t->h);
     double most = t->gentle ? 0.0 : w->recovery * t->h;
+    qpc_vec3 more[QPC_ROW_POINTS];
     for (int32_t i = 0; i < w->joint_count; i++) {
         qpc_joint *joint = &w->joints[i];
         if (w->still[qpc_joints_body(w, i)] != 0) continue;
@@ -112,7 +113,8 @@ qpc_status qpc_joints_add_rows(qpc_world *w, const qpc_trial *t, const double *e
             double gap = value_at(joint, k, w->x), closed = fmin(gap, most);
             if (equality) closed = fmax(closed, -most);
             joint->aim[k] = gap - closed;
-            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, closed, equality, qpc_joints_key(i, k), i, err);
+            closed -= t->h * qpc_joint_find_moments(w, joint, a, t->h, more);
+            qpc_status st = qpc_rows_add_joint(&w->rows, &frame, joint->count, joint->point, a, more, closed, equality, qpc_joints_key(i, k), i, err);
             if (st != QPC_OK) return st;
         }
     }
@@ -215,7 +217,23 @@ qpc_status qpc_joints_stiffen(qpc_world *w, double h, bool *ret_any, qpc_error *
     return QPC_OK;
 }
 
-void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
+double qpc_joints_driven_work(const qpc_world *w, double h, double *ret_drive) {
+    double work = 0.0;
+    for (int32_t row = 0; row < w->rows.m; row++) {
+        if (w->rows.kind[row] != QPC_ROW_JOINT) continue;
+        const qpc_joint *joint = &w->joints[w->rows.source[row]];
+        const qpc_vec3 *a = joint->along + row_of(w, row) * joint->count;
+        for (int32_t p = 0; p < joint->count; p++)
+            for (int32_t k = 0; k < 4 && joint->point[p].node[k] >= w->live_count; k++) {
+                qpc_vec3 v = qpc_step_node_velocity(w, h, joint->point[p].node[k]);
+                work += w->rows.lambda[row] * joint->point[p].weight[k] * v3_dot(a[p], v);
+                *ret_drive = fmax(*ret_drive, v3_norm(v));
+            }
+    }
+    return work;
+}
+
+void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row, double trust) {
     int32_t source = w->rows.source[row];
     const qpc_joint *joint = &w->joints[source];
     const qpc_vec3 *a = joint->along + row_of(w, row) * joint->count;
@@ -225,7 +243,7 @@ void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row) {
             int32_t node = joint->point[p].node[k];
             double weight = joint->point[p].weight[k], part = weight * v3_dot(a[p], qpc_step_node_velocity(w, t->h, node));
             opening += part;
-            if (node >= w->live_count) qpc_trial_credit(t, qpc_joints_body(w, source), lambda * part); // what is driven pulls
+            if (node >= w->live_count) qpc_trial_credit(t, qpc_joints_body(w, source), trust * lambda * part); // what is driven pulls
             int32_t pin = node < w->free_count ? w->pin_of[node] : -1;
             if (pin >= 0) v3_store(w->reactions + 3 * pin, v3_madd(v3_load(w->reactions + 3 * pin), lambda * weight, a[p]));
         }
@@ -254,6 +272,8 @@ void qpc_joints_publish(qpc_world *w, double h) {
         v3_store(out->position, qpc_joint_place(joint, 0, w->x));
         w->report->joint_gap = fmax(w->report->joint_gap, out->gap);
     }
+    // It closes as its rows say, but they do not say that it is closed.
+    if (w->report->joint_gap > APART * w->min_separation && w->report->outcome == QPC_STEP_OPTIMAL) w->report->outcome = QPC_STEP_RELAXED;
     for (int32_t r = 0; r < w->rows.m; r++) {
         if (w->rows.kind[r] != QPC_ROW_JOINT) continue;
         const qpc_joint *joint = &w->joints[w->rows.source[r]];

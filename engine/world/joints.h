@@ -39,6 +39,11 @@ void qpc_joints_group(const qpc_world *w, int32_t *group);
 /// A joint joins these bodies.
 bool qpc_joints_join(const qpc_world *w, int32_t body, int32_t other);
 
+// ---- joint_moments.c ----
+/// Moments `more` (count) about the bodies' centres, m, by which those of a unit impulse along the gradients `a` at the points differ from
+/// what arms half way give (TJ16). Returns what they add to the rate of the row under the kicks of the present end, m/s.
+double qpc_joint_find_moments(const qpc_world *w, const qpc_joint *joint, const qpc_vec3 *a, double h, qpc_vec3 *more);
+
 // ---- joints.c ----
 /// The place of a point, with nodes at x.
 qpc_vec3 qpc_joint_place(const qpc_joint *joint, int32_t point, const double *x);
@@ -53,8 +58,10 @@ double qpc_joints_apart(const qpc_world *w, const qpc_trial *t, int32_t *ret_joi
 /// The curvature of the joints' rows under the multipliers of the last QP into K, and into b what it makes of w->dv, the iterate (TJ14):
 /// for bodies that it is not small for. *ret_any: there are some.
 qpc_status qpc_joints_stiffen(qpc_world *w, double h, bool *ret_any, qpc_error *err);
-/// Work of what drives through that row, reactions of fixed nodes, and what the row pushes.
-void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row);
+/// Work of what drives through that row, of which the part `trust` counts, reactions of fixed nodes, and what the row pushes.
+void qpc_joints_add_work(qpc_world *w, qpc_trial *t, int32_t row, double trust);
+/// The first of those over all rows, J; *ret_drive: no less than the speed of what drives, m/s.
+double qpc_joints_driven_work(const qpc_world *w, double h, double *ret_drive);
 /// Rows among those of the last QP.
 int32_t qpc_joints_rows(const qpc_world *w);
 /// Forces and gaps after a motion of length h, for readers and the report.

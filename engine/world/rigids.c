@@ -76,9 +76,20 @@ void qpc_rigid_place_ends(qpc_world *w, double h, const double *dv) {
     for (int32_t i = 0; i < w->rigid_count; i++) qpc_rigid_place_end(w, i, h, 1.0, dv);
 }
 
+/// Where the kick of the present end leads to in half of the motion.
+static void place_middle(const qpc_world *w, qpc_rigid_part *part, int32_t rigid, double h) {
+    qpc_rigid_state *middle = &part->middle;
+    qpc_error unused = {0};
+    *middle = w->pose[rigid];
+    middle->v = v3_add(middle->v, part->kick);
+    middle->w = v3_add(middle->w, part->twist);
+    (void)qpc_rigid_drift(&part->inertia, 0.5 * h, middle, &unused); // what fails does so at the end as well
+}
+
 void qpc_rigid_linearise(qpc_world *w, double h) {
     for (int32_t i = 0; i < w->rigid_count; i++) {
-        const qpc_rigid_part *part = &w->rigids[i];
+        qpc_rigid_part *part = &w->rigids[i];
+        if (w->joint_count > 0) place_middle(w, part, i, h);
         const qpc_body *body = body_of(w, part);
         for (int32_t k = body->first_node; k < body->first_node + body->node_count; k++) {
             qpc_vec3 from = v3_load(w->x + 3 * (int64_t)k), to = v3_load(w->x1 + 3 * (int64_t)k);

@@ -287,9 +287,17 @@ static bool asks_of_nobody(const qpc_qp *qp, double tolerance) {
     return false;
 }
 
+/// Multipliers of rows that contradict grow without bound along what J' takes to zero, and nothing takes that back: the forces of joints
+/// begin anew where they gave way.
+static void forget_joint_forces(qpc_rows *rows) {
+    for (int32_t i = 0; i < rows->m; i++)
+        if (rows->kind[i] == QPC_ROW_JOINT) rows->lambda[i] = 0.0;
+}
+
 /// Rows that gave way, with the friction of those that have nothing to do with it.
 static qpc_status solve_relaxed(qpc_world *w, const qpc_trial *t, qpc_solver_id id, const qpc_qp *qp, const qpc_friction *friction,
                                 const qpc_solver_options *options, double *dv, qpc_solver_report *report, bool *ret_out, qpc_error *err) {
+    forget_joint_forces(&w->rows);
     if (friction->count == 0) return solve_rows(w, id, qp, options, dv, report, ret_out, err);
     return solve_with(w, t, id, qp, friction, options, dv, report, ret_out, err);
 }

@@ -60,6 +60,7 @@ typedef struct qpc_rigid_part { // what a rigid body is beside its surface
     double reach;              // of its farthest vertex from the centre, m
     double swing;              // the same of what is tested along chords: not the frame of a sphere or capsule
     qpc_vec3 kick, twist;      // change of velocities that pose1 was placed with
+    qpc_rigid_state middle;    // half of the way to pose1, where there are joints (TJ16)
     double held;               // its vertices stay where they are for that part of the motion (TR23); 0: they go
 } qpc_rigid_part;
 
