@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ABSURD_HALVINGS = 6, MOST_ABSURD = 64 }; // halvings more, of motions that have no answer; of a step, up to which there are more
 static const double MOST_RUBBED = 1e-4; // of the energy scale, that a motion in which something rubs may gain at the bottom of halving
 
 // ---- state that a failed attempt gives back ----
@@ -415,6 +416,13 @@ static bool may_be_divided(const qpc_world *w, int32_t depth) {
     return w->solver.budget <= 0 || 2 * (int64_t)qpc_step_budget_left(w) > w->solver.budget;
 }
 
+/// Times that a motion may be halved. Light, slender bodies on joints turn so fast about themselves that a few halvings find no answer at all:
+/// before all stands for that they get more, as long as the step has not been halved often.
+static int32_t halvings_of(const qpc_world *w, const qpc_trial *t) {
+    bool more = t->absurd && w->joint_count > 0 && w->solver.halvings > 0 && w->report->halvings < MOST_ABSURD;
+    return w->solver.halvings + (more ? ABSURD_HALVINGS : 0);
+}
+
 /// Bodies were found that cannot be stepped: the whole step is made again without them, so that the others go undivided what they can.
 static qpc_status give_up_part(qpc_world *w, const qpc_trial *t, qpc_arena_mark mark) {
     qpc_trial_count(w, t);
@@ -441,7 +449,7 @@ static qpc_status advance(qpc_world *w, double h, double left, int32_t depth, qp
     if (st == QPC_OK && t.doubtful && t.limited && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
     if (st == QPC_OK && t.pushes) st = qpc_trial_attempt_slowly(w, &t, err);
     if (st == QPC_OK && t.pushes && qpc_trial_gains(w, &t) && !t.impact && !t.exhausted) st = qpc_trial_attempt_cautiously(w, &t, true, err);
-    if (st == QPC_OK && (t.impact || t.tight || t.swerves || t.too_long || t.apart > 0.0 || qpc_trial_overdraws(w, &t)) && depth < w->solver.halvings && !t.exhausted) {
+    if (st == QPC_OK && (t.impact || t.tight || t.swerves || t.too_long || t.apart > 0.0 || qpc_trial_overdraws(w, &t)) && depth < halvings_of(w, &t) && !t.exhausted) {
         restore_state(w, &saved);
         w->report->halvings++;
         qpc_trial_count(w, &t);
