@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ABSURD_HALVINGS = 6, MOST_ABSURD = 64 }; // halvings more, of motions that have no answer; of a step, up to which there are more
+enum { ABSURD_HALVINGS = 6, MOST_ABSURD = 256 }; // halvings more, of motions that have no answer; of a step, up to which there are more
 static const double MOST_RUBBED = 1e-4; // of the energy scale, that a motion in which something rubs may gain at the bottom of halving
 
 // ---- state that a failed attempt gives back ----
