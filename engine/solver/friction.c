@@ -191,14 +191,19 @@ static qpc_status ask(void *context, bool *ret_contradict, qpc_error *err) {
     return status;
 }
 
+/// From the rows alone, without friction.
+static void start_over(qpc_friction_job *job) {
+    memcpy(job->dv, job->alone_dv, (size_t)job->qp->n * sizeof *job->dv);
+    memcpy(job->lambda, job->alone_lambda, (size_t)job->qp->m * sizeof *job->lambda);
+    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
+}
+
 static void take_alone(qpc_friction_job *job) {
     qpc_solver_report alone = job->alone;
     alone.iterations = job->report.iterations;
     alone.adds = job->report.adds;
     alone.drops = job->report.drops;
-    memcpy(job->dv, job->alone_dv, (size_t)job->qp->n * sizeof *job->dv);
-    memcpy(job->lambda, job->alone_lambda, (size_t)job->qp->m * sizeof *job->lambda);
-    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
+    start_over(job);
     job->report = alone;
 }
 
@@ -308,13 +313,6 @@ static void take_best(qpc_friction_job *job) {
     memcpy(job->dv, job->best_dv, n * sizeof *job->dv);
     memcpy(job->lambda, job->best_lambda, m * sizeof *job->lambda);
     memcpy(job->beta, job->best_beta, t * sizeof *job->beta);
-}
-
-/// From the rows alone, without friction.
-static void start_over(qpc_friction_job *job) {
-    memcpy(job->dv, job->alone_dv, (size_t)job->qp->n * sizeof *job->dv);
-    memcpy(job->lambda, job->alone_lambda, (size_t)job->qp->m * sizeof *job->lambda);
-    memset(job->beta, 0, 2 * (size_t)job->friction->count * sizeof *job->beta);
 }
 
 /// Few rows push on a K that has a factor: dense matrices are no dearer then, and get to the end where the others go round in circles

@@ -37,7 +37,7 @@ def box(stage, mass, size, x, name="box", **more):
 
 
 def spin_of(world, first, count):
-    """(angular velocity, velocity of the middle) of a rigid body of so many vertices, evenly about its centre."""
+    """(angular velocity, mean velocity) of the vertices first .. first + count - 1 of a rigid body."""
     x, v = world.x[first:first + count], world.v[first:first + count]
     arm, by = x - x.mean(0), v - v.mean(0)
     cross = np.concatenate([[[0, p[2], -p[1]], [-p[2], 0, p[0]], [p[1], -p[0], 0]] for p in arm])  # by = w x arm
@@ -157,9 +157,8 @@ class Rolling:
 
     def step(self):
         self.world.step(contacts=True)
-        arm, by = self.world.x[1:4] - self.world.x[0], self.world.v[1:4] - self.world.v[0]  # by = w x arm, arms square to each other
         self.x, self.speed = self.world.x[0, 0], self.world.v[0, 0]
-        self.spin = np.cross(arm, by).sum(axis=0)[1] / (2 * self.r ** 2)
+        self.spin = spin_of(self.world, 0, 4)[0][1]
         return self
 
     @property
